@@ -1,0 +1,116 @@
+"""Checks of arguments, shared by every module: each error names the argument, the rule and the value."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Number = int | float | Fraction
+"""A real parameter.  NumPy scalars are accepted everywhere and converted without loss."""
+
+
+def show(value: object) -> str:
+    """Return `repr(value)`, shortened so that an error message stays one line.
+
+    >>> show(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17...'
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # CPython refuses to print integers of more than 4300 digits
+        text = f"<{type(value).__name__} too long to print>"
+    return text if len(text) <= 64 else text[:61] + "..."
+
+
+def real(name: str, value: object) -> Number:
+    """Return a finite real number as int, float or Fraction, unchanged in value.
+
+    Raises `TypeError` for anything that is not a real number (booleans and strings included) and
+    `ValueError` for NaN and infinities.
+
+    >>> real("relay", np.float32(0.5))
+    0.5
+    >>> real("relay", float("nan"))
+    Traceback (most recent call last):
+    ValueError: relay must be finite, got nan
+    """
+    number: Number
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a number, not a boolean, got {value!r}; pass int({value}) if you mean it")
+    if isinstance(value, (Fraction, int)):
+        return value
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {float(value)!r}")
+        number = float(value)
+        # extended precision keeps its value as a Fraction
+        return number if number == value else Fraction(*value.as_integer_ratio())
+    raise TypeError(
+        f"{name} must be an int, float, Fraction or NumPy scalar, got {show(value)} of type {type(value).__name__}"
+    )
+
+
+def positive_integer(name: str, value: object, *, least: int = 1) -> int:
+    """Return an integer that is at least `least`; floats are refused even when whole.
+
+    >>> positive_integer("prompt", 2.5)
+    Traceback (most recent call last):
+    TypeError: prompt must be an integer, got 2.5 of type float
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {show(value)} of type {type(value).__name__}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {show(value)}")
+    return int(value)
+
+
+def series(name: str, values: object, *, least: int = 1) -> NDArray[np.float64]:
+    """Return a one-dimensional float64 array of at least `least` finite numbers, as a copy.
+
+    >>> series("t", [1, float("nan")])
+    Traceback (most recent call last):
+    ValueError: t must be finite, got nan at index 1
+    """
+    array = np.asarray(values)
+    if array.dtype == bool or (array.dtype.kind not in "iuf" and array.dtype != object):
+        raise TypeError(f"{name} must be numbers, got {show(values)} of dtype {array.dtype}")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    if array.dtype == object:
+        array = np.array([float(real(f"{name}[{i}]", value)) for i, value in enumerate(array)])
+    array = array.astype(np.float64)
+    if array.size < least:
+        raise ValueError(f"{name} must have at least {least} value{'s' * (least > 1)}, got {array.size}")
+    demand(name, array, np.isfinite(array), "finite")
+    return array
+
+
+def demand(name: str, array: NDArray[Any], good: NDArray[np.bool_], rule: str) -> None:
+    """Raise `ValueError` naming the first entry of `array` (any shape) at which `good` is false.
+
+    >>> demand("t", np.array([1.0, -2.0]), np.array([True, False]), "positive")
+    Traceback (most recent call last):
+    ValueError: t must be positive, got -2.0 at index 1
+    """
+    if not np.all(good):
+        index = np.unravel_index(int(np.argmin(good)), np.shape(good))
+        where = ", ".join(str(int(i)) for i in index)
+        place = f" at index {where}" if where else ""
+        raise ValueError(f"{name} must be {rule}, got {show(np.asarray(array)[index].item())}{place}")
+
+
+def choice(name: str, value: object, options: Sequence[str]) -> str:
+    """Return `value` if it is one of `options`.
+
+    >>> choice("method", "magic", ["spline", "polynomial"])
+    Traceback (most recent call last):
+    ValueError: method must be one of 'spline', 'polynomial', got 'magic'
+    """
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {show(value)}")
+    return value
