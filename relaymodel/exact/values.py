@@ -1,0 +1,223 @@
+"""The float64 values users ask for: the fast path where it keeps its promise, balls everywhere else."""
+
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import ArrayLike, NDArray
+
+from relaymodel.checks import demand, real, show
+from relaymodel.exact import common
+from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
+from relaymodel.model import RelayModel
+
+PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
+CHUNK = 4096  # points whose intermediate arrays stay in cache
+LARGEST_PROMPT = 10**9
+LARGEST_T = 1e300
+DEEPEST = 64
+
+Array = NDArray[np.float64]
+
+
+def influence(model: RelayModel, t: ArrayLike) -> Any:
+    r"""Return D(t), the size of the difference at continuation token t (THEORY sections 1 and 2).
+
+    $$ D(t) = \sum_g \mathrm{Res}_{z=-g}\, f(z)\, \Phi(-z), \qquad
+       \Phi(-z) = \frac{\Gamma(P+1-z)\,\Gamma(N)}{\Gamma(P)\,\Gamma(N+1-z)\,(1-z)}, \quad N = P+t. $$
+
+    Parameters
+    ----------
+    model
+        Any relay model.
+    t
+        Real t > 0, scalar or array of any shape; integers of any size.
+
+    Returns
+    -------
+    float or ndarray
+        float64 of the shape of `t`, in units of the prompts' per-token difference.  Every value is right
+        to 1e-12 relative, down to the smallest normal float: where float64 arithmetic cannot promise it, by
+        its own condition number, certified balls are rounded instead (slower, a fraction of a millisecond
+        a point).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For `t` that is not a positive finite number; the first offender is named.
+    OverflowError
+        If a value lies beyond the float range; `influence_ball` gives it.
+
+    Examples
+    --------
+    >>> from relaymodel import RelayModel
+    >>> model = RelayModel.uniform(prompt=10, depth=6, relay=1)
+    >>> influence(model, [1, 100, 10**6]).round(8)
+    array([62.31448988, 34.16350632,  0.1573534 ])
+    """
+    return _evaluate(model, t, exponent=False)
+
+
+def local_exponent(model: RelayModel, t: ArrayLike) -> Any:
+    r"""Return the local exponent $\alpha(t) = -d\log|D|/d\log t$ (THEORY section 3).
+
+    $$ \alpha(t) = \frac tN - t\, \frac{\sum_k E_k h'_k}{\sum_k E_k h_k}, \qquad
+       h'_k = \sum_{i=1}^{k} \zeta(i+1, N+1)\, h_{k-i} \qquad (g = 0). $$
+
+    It tends to 1 + g*, g* the smallest position exponent of a relaying layer, as
+    $1 + g_* - (m_*-1)/\log t$.  Arguments, shapes and errors as `influence`; each value is right to 1e-12
+    absolute (relative, where it exceeds 1 beside a zero of D).  A model in which no layer relays has no
+    exponent: `ValueError`.
+
+    >>> from relaymodel import RelayModel
+    >>> local_exponent(RelayModel.uniform(prompt=10, depth=6, relay=1), [1e2, 1e4, 1e6, 1e300]).round(9)
+    array([0.3418535 , 0.60850179, 0.71596347, 0.99280985])
+    """
+    return _evaluate(model, t, exponent=True)
+
+
+def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -> Any:
+    r"""Return the weight of source token s on position n after all layers (THEORY section 2).
+
+    $\sum_g \mathrm{Res}_{z=-g} f(z) \frac{\Gamma(s-z)\Gamma(n)}{\Gamma(s)\Gamma(n+1-z)}$ for s < n; $f(n)$ for
+    s = n; 0 for s > n, by causality.  For g = 0 it is $\frac1n \sum_m e_m h_{m-1}(1/s, \dots, 1/n)$.
+
+    Parameters
+    ----------
+    model
+        Any relay model; its prompt length plays no role.
+    source, position
+        Integers of at least 1, which broadcast against each other; any size.
+
+    Returns
+    -------
+    float or ndarray
+        Right to 1e-12 relative, as `influence`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but integers of at least 1 (whole floats pass).
+
+    Examples
+    --------
+    >>> from relaymodel import Layer, RelayModel
+    >>> token_influence(RelayModel(1, [Layer(1)]), source=[1, 2, 3, 4], position=3).round(4)
+    array([0.3333, 0.3333, 1.3333, 0.    ])
+    """
+    s, n = _tokens("source", source), _tokens("position", position)
+    try:
+        s, n = np.broadcast_arrays(s, n)  # type: ignore[assignment]
+    except ValueError:
+        raise ValueError(f"source and position must broadcast, got shapes {s.shape} and {n.shape}") from None
+    shape = s.shape
+    s, n = s.ravel(), n.ravel()
+    values = np.zeros(s.size)
+    for i in np.flatnonzero(s == n):
+        values[i] = _to_float(token_influence_ball(model, int(n[i]), int(n[i]), 20))
+    rest = np.flatnonzero(s < n)
+    good = np.zeros(rest.size, dtype=bool)
+    if common.common_position(model) is not None and model.depth <= DEEPEST:
+        good = n[rest] <= 2**53
+        for part in _chunks(np.flatnonzero(good)):
+            i = rest[part]
+            value, condition = common.token_influence(model, s[i].astype(float), n[i].astype(float))
+            values[i] = value
+            good[part] = _promised(value, condition, model.depth)
+    for i in rest[~good]:
+        values[i] = _to_float(token_influence_ball(model, int(s[i]), int(n[i]), 20))
+    return values.reshape(shape) if shape else float(values[0])
+
+
+def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
+    if not isinstance(model, RelayModel):
+        raise TypeError(f"model must be a RelayModel, got {show(model)}")
+    exact, floats, shape = _times(t)
+    result = np.zeros(floats.size)
+    if all(relay == 0 for relay, _, _ in model.rational):
+        if exponent:
+            raise ValueError("model must have a layer with relay other than 0: its influence is 0 and has no exponent")
+        return result.reshape(shape) if shape else 0.0
+    good = np.zeros(floats.size, dtype=bool)
+    if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST and common.common_position(model) is not None:
+        good = floats <= LARGEST_T
+        for part in _chunks(np.flatnonzero(good)):
+            value, alpha, condition = common.influence_and_exponent(model, floats[part], exponent=exponent)
+            result[part] = alpha if exponent else value
+            good[part] = _promised(1.0 if exponent else value, condition, model.depth)
+    evaluate = local_exponent_ball if exponent else influence_ball
+    for i in np.flatnonzero(~good):
+        result[i] = _to_float(evaluate(model, float(floats[i]) if exact is None else exact[i], 20))
+    return result.reshape(shape) if shape else float(result[0])
+
+
+def _promised(value: Array | float, condition: Array, depth: int) -> NDArray[np.bool_]:
+    """Return where the fast path keeps PROMISE, by its condition number and the rounding errors committed.
+
+    Newton's recursion and the final sum commit about 2 L + 32 roundings, each at most half a unit.
+    """
+    bound = condition * (2 * depth + 32) * 2.0**-53
+    tiny = np.finfo(float).tiny
+    return (bound <= PROMISE) & np.isfinite(value) & (np.abs(value) >= tiny)
+
+
+def _times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
+    """Return t as given (None if float64 says it all), as a flat float64 array, and its shape."""
+    try:
+        array = np.asarray(t)
+    except ValueError:
+        raise ValueError(f"t must be a number or a rectangular array of numbers, got {show(t)}") from None
+    if array.dtype == bool or array.dtype.kind not in "iufO":
+        raise TypeError(f"t must be a positive number or an array of them, got {show(t)} of dtype {array.dtype}")
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        flat = np.ascontiguousarray(array, dtype=float).ravel()
+        exact = None
+    else:
+        exact = [real("t", value) for value in array.ravel().tolist()]
+        if array.dtype == object and any(isinstance(value, bool) for value in array.ravel()):
+            raise TypeError(f"t must be numbers, not booleans, got {show(t)}")
+        flat = np.array([_clip(value) for value in exact])
+    shaped = flat.reshape(array.shape)
+    demand("t", shaped, np.isfinite(shaped) if exact is None else shaped == shaped, "finite")
+    demand("t", shaped, shaped > 0, "positive (it counts the tokens after the prompt)")
+    return exact, flat, array.shape
+
+
+def _clip(value: Any) -> float:
+    """Return float(value), infinity beyond the float range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _tokens(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return an array of integers >= 1; whole floats pass, integers beyond 64 bits stay Python objects."""
+    array = np.asarray(values)
+    if array.dtype == bool or array.dtype.kind not in "iufO":
+        raise TypeError(f"{name} must be integers, got {show(values)} of dtype {array.dtype}")
+    if array.dtype.kind == "f":
+        demand(name, array, np.isfinite(array) & (array == np.floor(array)), "a whole number")
+        array = array.astype(object if np.any(np.abs(array) > 2.0**62) else np.int64)
+        if array.dtype == object:
+            array = np.vectorize(int, otypes=[object])(array)
+    if array.dtype == object:
+        for value in array.ravel():
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name} must be integers, got {show(value)} of type {type(value).__name__}")
+    demand(name, array, np.asarray(array >= 1, dtype=bool), "at least 1")
+    return array
+
+
+def _chunks(indices: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    return [indices[i : i + CHUNK] for i in range(0, indices.size, CHUNK)]
+
+
+def _to_float(ball: arb) -> float:
+    """Return the ball's midpoint rounded to float64; the ball is far narrower than a float's last place."""
+    value = float(ball.mid())
+    if not np.isfinite(value):
+        raise OverflowError(
+            f"the value {ball.str(10)} lies beyond the float range; influence_ball returns it as a ball"
+        )
+    return value
