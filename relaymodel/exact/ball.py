@@ -57,8 +57,8 @@ def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     >>> print(influence_ball(model, 10**100, digits=20).str(20, radius=False))
     3.9338527597697879672e-81
     """
-    N, lost = _position(model, t)
-    return _refine(lambda: _residues(model, _influence_kernel(model.prompt, N)), model, digits, lost)
+    N, lost = end_position(model, t)
+    return refine(lambda: _residues(model, _influence_kernel(model.prompt, N)), model, digits, lost)
 
 
 def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
@@ -71,7 +71,7 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     >>> print(local_exponent_ball(RelayModel.uniform(prompt=10, depth=2, relay=1), 100).str(10, radius=False))
     0.7400406244
     """
-    N, lost = _position(model, t)
+    N, lost = end_position(model, t)
     if not poles(model):
         raise ValueError("model must have a layer with relay other than 0: its influence is 0 and has no exponent")
     exact_t = N - model.prompt
@@ -85,7 +85,7 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
 
         return arb(exact_t) * _residues(model, slope) / _residues(model, kernel)
 
-    return _refine(evaluate, model, digits, lost, absolute=True)
+    return refine(evaluate, model, digits, lost, absolute=True)
 
 
 def token_influence_ball(model: RelayModel, source: int, position: int, digits: int = 50) -> arb:
@@ -103,16 +103,16 @@ def token_influence_ball(model: RelayModel, source: int, position: int, digits: 
         return arb(0)
     if s == n:
         eigenvalue = rational(model.eigenvalue(n))
-        return _refine(lambda: arb(eigenvalue), model, digits, 0)
+        return refine(lambda: arb(eigenvalue), model, digits, 0)
 
     def kernel(g: fmpq, order: int) -> arb_series:
         return _gamma_ratio(fmpq(s), g, order) / _gamma_ratio(fmpq(n), g + 1, order)
 
-    return _refine(lambda: _residues(model, kernel), model, digits, 64 + n.bit_length())
+    return refine(lambda: _residues(model, kernel), model, digits, 64 + n.bit_length())
 
 
-def _position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
-    """Return N = P + t exactly, and the bits that a difference of log-gammas at N loses."""
+def end_position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
+    """Return N = P + t exactly, and the bits that a difference of log-gammas or digammas at N loses."""
     number = real("t", t)
     if number <= 0:
         raise ValueError(f"t must be positive, got {show(t)}; t counts the tokens after the prompt")
@@ -120,7 +120,7 @@ def _position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
     return N, 64 + (int(N.p) // int(N.q)).bit_length()
 
 
-def _refine(evaluate: Callable[[], arb], model: RelayModel, digits: int, extra: int, *, absolute: bool = False) -> arb:
+def refine(evaluate: Callable[[], arb], model: RelayModel, digits: int, extra: int, *, absolute: bool = False) -> arb:
     """Raise the working precision until the ball is as narrow as asked."""
     wanted = int(positive_integer("digits", digits) * 3.3219280948873626) + 2
     precision = wanted + extra

@@ -105,9 +105,10 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
     >>> token_influence(RelayModel(1, [Layer(1)]), source=[1, 2, 3, 4], position=3).round(4)
     array([0.3333, 0.3333, 1.3333, 0.    ])
     """
-    s, n = _tokens("source", source), _tokens("position", position)
+    s: NDArray[Any] = _tokens("source", source)
+    n: NDArray[Any] = _tokens("position", position)
     try:
-        s, n = np.broadcast_arrays(s, n)  # type: ignore[assignment]
+        s, n = tuple(np.broadcast_arrays(s, n))
     except ValueError:
         raise ValueError(f"source and position must broadcast, got shapes {s.shape} and {n.shape}") from None
     shape = s.shape
@@ -132,7 +133,7 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
 def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     if not isinstance(model, RelayModel):
         raise TypeError(f"model must be a RelayModel, got {show(model)}")
-    exact, floats, shape = _times(t)
+    exact, floats, shape = times(t)
     result = np.zeros(floats.size)
     if all(relay == 0 for relay, _, _ in model.rational):
         if exponent:
@@ -152,16 +153,20 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
 
 
 def _promised(value: Array | float, condition: Array, depth: int) -> NDArray[np.bool_]:
-    """Return where the fast path keeps PROMISE, by its condition number and the rounding errors committed.
-
-    Newton's recursion and the final sum commit about 2 L + 32 roundings, each at most half a unit.
-    """
-    bound = condition * (2 * depth + 32) * 2.0**-53
+    """Return where the fast path keeps PROMISE, by its condition number and the rounding errors committed."""
     tiny = np.finfo(float).tiny
-    return (bound <= PROMISE) & np.isfinite(value) & (np.abs(value) >= tiny)
+    return (condition * rounding_error(depth) <= PROMISE) & np.isfinite(value) & (np.abs(value) >= tiny)
 
 
-def _times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
+def rounding_error(depth: int) -> float:
+    """Return a bound on the relative rounding error of the positive sums of `common`.
+
+    Power sums, Newton's recursion and the final sum commit about 4 L + 64 roundings of half a unit each.
+    """
+    return (4 * depth + 64) * 2.0**-53
+
+
+def times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
     """Return t as given (None if float64 says it all), as a flat float64 array, and its shape."""
     try:
         array = np.asarray(t)
