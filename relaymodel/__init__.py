@@ -27,16 +27,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__bibtex__ = (
-    r"""@software{relaymodel,
-  title   = {relaymodel: how much a transformer remembers of its prompt, in one exactly solvable model},
-  author  = {{The relaymodel developers}},
-  version = {%s},
-  year    = {2026},
-  license = {MIT},
-}"""
-    % __version__
-)  # noqa: UP031  (braces abound)
+__bibtex__ = f"""@software{{relaymodel,
+  title   = {{relaymodel: how much a transformer remembers of its prompt, in one exactly solvable model}},
+  author  = {{{{The relaymodel developers}}}},
+  version = {{{__version__}}},
+  year    = {{2026}},
+  license = {{MIT}},
+}}"""
 
 _HOMES = {
     "bracket": "bounds",

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from relaymodel.checks import Number, real, show
 from relaymodel.exact.ball import end_position, refine
-from relaymodel.exact.common import coefficients
+from relaymodel.exact.common import coefficients, scale_up
 from relaymodel.exact.powersums import power_sums
 from relaymodel.exact.spectrum import path_coefficients, poles, tail_sums
 from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, rounding_error, times
@@ -133,7 +133,7 @@ def bracket(model: RelayModel, t: ArrayLike | Fraction) -> Bracket:
     sides = []
     for step, outward, towards in ((0.0, 1 - slack, 0.0), (1 / (model.prompt + 1), 1 + slack, np.inf)):
         total = front * _polynomial(weights.values, p1, step) * outward
-        sides.append(np.nextafter(np.ldexp(total, weights.exponent), towards).reshape(shape))
+        sides.append(np.nextafter(scale_up(total, weights.exponent), towards).reshape(shape))
     return Bracket(*(side if shape else float(side) for side in sides))
 
 
@@ -151,7 +151,8 @@ def bracket_ball(model: RelayModel, t: Number, digits: int = 50) -> Bracket:
 
     def side(step: fmpq) -> arb:
         p1 = arb(N + 1).digamma() - arb(P + 1).digamma()
-        return arb(P) / arb(N) * _polynomial([arb(e) for e in E], p1, arb(step))
+        value: arb = arb(P) / arb(N) * _polynomial([arb(e) for e in E], p1, arb(step))
+        return value
 
     lower, upper = (refine(lambda s=s: side(s), model, digits, lost) for s in (fmpq(0), fmpq(1, P + 1)))  # type: ignore[misc]
     return Bracket(lower, upper)
@@ -169,7 +170,8 @@ def tightness_bound(model: RelayModel, t: Number) -> arb:
 
     def evaluate() -> arb:
         exponent = arb((L - 1) * (L - 2)) / (2 * (P + 1) * (arb(N + 1).digamma() - arb(P + 1).digamma()))
-        return exponent.exp()
+        value: arb = exponent.exp()
+        return value
 
     return refine(evaluate, model, 15, lost)
 

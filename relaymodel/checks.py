@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -76,9 +77,7 @@ def series(name: str, values: object, *, least: int = 1) -> NDArray[np.float64]:
     Traceback (most recent call last):
     ValueError: t must be finite, got nan at index 1
     """
-    array = np.asarray(values)
-    if array.dtype == bool or (array.dtype.kind not in "iuf" and array.dtype != object):
-        raise TypeError(f"{name} must be numbers, got {show(values)} of dtype {array.dtype}")
+    array = numbers(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.dtype == object:
@@ -87,6 +86,25 @@ def series(name: str, values: object, *, least: int = 1) -> NDArray[np.float64]:
     if array.size < least:
         raise ValueError(f"{name} must have at least {least} value{'s' * (least > 1)}, got {array.size}")
     demand(name, array, np.isfinite(array), "finite")
+    return array
+
+
+def numbers(name: str, values: object) -> NDArray[Any]:
+    """Return `values` as an array of integers, floats or number objects of any shape; booleans are refused.
+
+    >>> numbers("t", [1, True])
+    Traceback (most recent call last):
+    TypeError: t must be numbers, not booleans, got [1, True]
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be a number or a rectangular array of numbers, got {show(values)}") from None
+    items = values if isinstance(values, (list, tuple)) else array.ravel() if array.dtype == object else ()
+    if array.dtype == bool or any(isinstance(item, (bool, np.bool_)) for item in items):
+        raise TypeError(f"{name} must be numbers, not booleans, got {show(values)}")
+    if array.dtype.kind not in "iufO" or (array.dtype == object and array.ndim == 0 and not isinstance(values, Real)):
+        raise TypeError(f"{name} must be numbers, got {show(values)} of type {type(values).__name__}")
     return array
 
 

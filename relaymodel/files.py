@@ -42,8 +42,9 @@ def write(path: PathLike, fill: Callable[[Path], None], *, overwrite: bool = Fal
     target = claim(path, overwrite=overwrite)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.absolute().parent)
-    os.close(handle)
+    with _naming(target):
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.absolute().parent)
+        os.close(handle)
     temporary = Path(name)
     try:
         fill(temporary)
@@ -75,7 +76,8 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} is a file; name a folder")
     parent = target.absolute().parent
-    temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
+    with _naming(target):
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
     try:
         yield temporary
         umask = os.umask(0)
@@ -90,3 +92,12 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
             temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """Name the target in the system's error, which speaks of the temporary file."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(f"cannot write {target}: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 from relaymodel.exact.ball import PrecisionError, influence_ball, local_exponent_ball, token_influence_ball
 from relaymodel.exact.rational import influence_fraction
+from relaymodel.exact.rms import rms_influence
 from relaymodel.exact.values import influence, local_exponent, token_influence
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "influence_fraction",
     "local_exponent",
     "local_exponent_ball",
+    "rms_influence",
     "token_influence",
     "token_influence_ball",
 ]

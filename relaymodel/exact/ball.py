@@ -7,10 +7,9 @@ from flint import arb, arb_series, fmpq
 
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.exact.precision import working
+from relaymodel.exact.rational import influence_fraction
 from relaymodel.exact.spectrum import poles, rational
 from relaymodel.model import RelayModel
-
-HIGHEST_PRECISION = 1 << 20  # bits; reached only where the value is zero or the request absurd
 
 
 class PrecisionError(ArithmeticError):
@@ -41,14 +40,14 @@ def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     Returns
     -------
     flint.arb
-        Encloses the exact value; exactly zero if the influence is zero because no layer relays.
+        Encloses the exact value; exactly zero if the influence is zero.
 
     Raises
     ------
     TypeError, ValueError
         For bad arguments, named.
     PrecisionError
-        If D(t) cannot be told from zero at 2^20 bits.
+        If D(t) cannot be told from zero with a hundred times the digits asked for.
 
     Examples
     --------
@@ -58,7 +57,13 @@ def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     3.9338527597697879672e-81
     """
     N, lost = end_position(model, t)
-    return refine(lambda: _residues(model, _influence_kernel(model.prompt, N)), model, digits, lost)
+    try:
+        return refine(lambda: _residues(model, _influence_kernel(model.prompt, N)), model, digits, lost)
+    except PrecisionError:
+        steps = N - model.prompt
+        if steps.q == 1 and steps <= 10_000 and influence_fraction(model, int(steps.p)) == 0:
+            return arb(0)
+        raise
 
 
 def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
@@ -124,6 +129,7 @@ def refine(evaluate: Callable[[], arb], model: RelayModel, digits: int, extra: i
     """Raise the working precision until the ball is as narrow as asked."""
     wanted = int(positive_integer("digits", digits) * 3.3219280948873626) + 2
     precision = wanted + extra
+    highest = 100 * precision + (1 << 14)
     while True:
         with working(bits=precision, order=model.depth + 1):
             value = evaluate()
@@ -133,8 +139,8 @@ def refine(evaluate: Callable[[], arb], model: RelayModel, digits: int, extra: i
                 return value
             if not absolute and value.rel_accuracy_bits() >= wanted:
                 return value
-        if precision > HIGHEST_PRECISION:
-            raise PrecisionError(f"the value cannot be told from 0 with {precision} bits: it lies in {value}", value)
+        if precision > highest:
+            raise PrecisionError(f"the influence cannot be told from 0 with {precision} bits: {value}", value)
         precision *= 2
 
 

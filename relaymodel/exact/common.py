@@ -18,7 +18,7 @@ import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from relaymodel.exact.powersums import digamma_difference, log_gamma_ratio, power_sums
+from relaymodel.exact.powersums import SHIFT, digamma_difference, log_gamma_ratio, power_sums, power_sums_near
 from relaymodel.exact.spectrum import active_positions, path_coefficients, tail_sums
 from relaymodel.model import RelayModel
 
@@ -44,14 +44,16 @@ def coefficients(model: RelayModel, *, tail: bool) -> Coefficients:
     """Return E_0..E_{L-1} if `tail`, else e_1..e_L, scaled so that the largest magnitude is about 1."""
     exact, bound = path_coefficients(model), path_coefficients(model, magnitude=True)
     exact, bound = (tail_sums(exact), tail_sums(bound)) if tail else (exact[1:], bound[1:])
+    values, exponent = round_scaled(exact, bound)
+    return Coefficients(values, round_scaled(bound, bound)[0], exponent)
+
+
+def round_scaled(values: tuple[fmpq, ...], bound: tuple[fmpq, ...]) -> tuple[Array, int]:
+    """Return `values` divided by 2**exponent, rounded once, and the exponent, which fits the largest of `bound`."""
     largest = max(bound)
     exponent = int(largest.p).bit_length() - int(largest.q).bit_length()
     scale = fmpq(2) ** -exponent
-    return Coefficients(_round(exact, scale), _round(bound, scale), exponent)
-
-
-def _round(values: tuple[fmpq, ...], scale: fmpq) -> Array:
-    return np.array([int(v.p) / int(v.q) for v in (value * scale for value in values)])
+    return np.array([int(v.p) / int(v.q) for v in (value * scale for value in values)]), exponent
 
 
 def common_position(model: RelayModel) -> float | None:
@@ -72,7 +74,7 @@ def influence_and_exponent(model: RelayModel, t: Array, *, exponent: bool) -> tu
     sums, tails = power_sums(low, t, c, max(1, L - 1 + exponent))
     h = complete_homogeneous(sums[: L - 1])
     total = weights.values @ h
-    condition = weights.magnitude @ h / np.abs(total) if weights.signed else np.ones_like(t)
+    condition = _condition(weights, h, total)
     N = P + t
     alpha = np.zeros_like(t)
     if exponent:
@@ -80,7 +82,8 @@ def influence_and_exponent(model: RelayModel, t: Array, *, exponent: bool) -> tu
         for i, tail in enumerate(tails[1:L], 1):  # d h_k / dt = sum_i c^i zeta(i+1, N+c) h_{k-i}
             falling += tail * (weights.values[i:] @ h[: L - i])
         local = t / N if c == 1 else t * digamma_difference(N, c)
-        alpha = local - (t / c) * falling / total
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alpha = local - (t / c) * falling / total
     ratio = (P + c) / (N + c)
     root = ratio if c == 1 else ratio ** (0.5 * c)
     if c == 1:
@@ -88,7 +91,7 @@ def influence_and_exponent(model: RelayModel, t: Array, *, exponent: bool) -> tu
     else:
         correction = np.exp(log_gamma_ratio(np.array([P]), c) - log_gamma_ratio(N, c))
         value = total * correction * root * root  # in two halves: one power alone may leave the float range
-    return np.ldexp(value, weights.exponent), alpha, condition
+    return scale_up(value, weights.exponent), alpha, condition
 
 
 def token_influence(model: RelayModel, source: Array, position: Array) -> tuple[Array, Array]:
@@ -97,10 +100,14 @@ def token_influence(model: RelayModel, source: Array, position: Array) -> tuple[
     assert g is not None
     c = 1 + g
     weights = coefficients(model, tail=False)
-    sums, _ = power_sums(source + g, position - source + 1, c, max(1, model.depth - 1))
+    low, span, count = source + g, position - source + 1, max(1, model.depth - 1)
+    sums = np.empty((count, source.size))
+    near = low >= SHIFT
+    sums[:, near] = power_sums_near(low[near], span[near], c, count)
+    sums[:, ~near] = power_sums(low[~near], span[~near], c, count)[0]
     h = complete_homogeneous(sums[: model.depth - 1])
     total = weights.values @ h
-    condition = weights.magnitude @ h / np.abs(total) if weights.signed else np.ones_like(source)
+    condition = _condition(weights, h, total)
     if c == 1:
         value = total / position
     else:
@@ -108,7 +115,22 @@ def token_influence(model: RelayModel, source: Array, position: Array) -> tuple[
         correction = np.exp(log_gamma_ratio(source, c) - log_gamma_ratio(position, c))
         root = ((source + c) / (position + c)) ** (0.5 * c)
         value = total * (c / (source + g)) * correction * root * root
-    return np.ldexp(value, weights.exponent), condition
+    return scale_up(value, weights.exponent), condition
+
+
+def scale_up(value: Array, exponent: int) -> Array:
+    """Return value * 2**exponent; infinity beyond the float range, for the caller to notice."""
+    with np.errstate(over="ignore"):
+        scaled: Array = np.ldexp(value, exponent)
+    return scaled
+
+
+def _condition(weights: Coefficients, h: Array, total: Array) -> Array:
+    if not weights.signed:
+        return np.ones_like(total)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a sum of 0 has no condition number and is handed over
+        condition: Array = weights.magnitude @ h / np.abs(total)
+    return condition
 
 
 def complete_homogeneous(sums: Array) -> Array:

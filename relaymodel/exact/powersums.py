@@ -91,6 +91,41 @@ def power_sums(low: Array, span: Array, scale: float, count: int) -> tuple[Array
     return sums, end
 
 
+def power_sums_near(low: Array, span: Array, scale: float, count: int) -> Array:
+    r"""Return the p_i, shape (count, T), each to full relative accuracy however small the span, for low >= 32.
+
+    The Euler-Maclaurin series of the difference, term by term: with x = low, $q = x/(x+d)$ and
+    $w_m = 1 - q^m = w_{m-1} + q^{m-1} w_1$, nothing cancels.
+
+    `power_sums` is faster and has p_1 to full relative accuracy, the others absolutely: enough for the
+    influence, where E_k falls with k, but not for one token's weight without residuals.
+    """
+    smallest = float(np.min(low, initial=np.inf))
+    high = low + span
+    q, first = low / high, span / high
+    w, power = [np.zeros_like(low), first], q
+    inverse = 1.0 / low
+    square, ratio = inverse * inverse, scale * inverse
+    sums = np.empty((count, low.size))
+    front: Array | float = scale
+    for i in range(1, count + 1):
+        series: Array | float = np.log1p(span / low) if i == 1 else 0.0
+        needed = [b for j, b in enumerate(euler_maclaurin(i), 1) if abs(b) * smallest ** (-2 * j) > NEGLIGIBLE]
+        while len(w) < i + 2 * len(needed) + 1:
+            w.append(w[-1] + power * first)
+            power = power * q
+        if i > 1:
+            series = series + w[i - 1] / (i - 1)
+            front = front * ratio
+        series = series + 0.5 * inverse * w[i]
+        factor = square
+        for j, coefficient in enumerate(needed, 1):
+            series = series + coefficient * factor * w[i - 1 + 2 * j]
+            factor = factor * square
+        sums[i - 1] = front * series
+    return sums
+
+
 def _raise(y: Array, scale: float, count: int) -> tuple[Array, NDArray[np.bool_], Array | None]:
     """Return y with small entries raised by SHIFT, the mask of these, and the terms that the shift passed over."""
     small = y < SHIFT

@@ -6,7 +6,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.checks import demand, real, show
+from relaymodel.checks import demand, numbers, real, show
 from relaymodel.exact import common
 from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
 from relaymodel.model import RelayModel
@@ -108,11 +108,11 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
     s: NDArray[Any] = _tokens("source", source)
     n: NDArray[Any] = _tokens("position", position)
     try:
-        s, n = tuple(np.broadcast_arrays(s, n))
+        shape = np.broadcast_shapes(s.shape, n.shape)
     except ValueError:
         raise ValueError(f"source and position must broadcast, got shapes {s.shape} and {n.shape}") from None
-    shape = s.shape
-    s, n = s.ravel(), n.ravel()
+    s = np.broadcast_to(s, shape).ravel()
+    n = np.broadcast_to(n, shape).ravel()
     values = np.zeros(s.size)
     for i in np.flatnonzero(s == n):
         values[i] = _to_float(token_influence_ball(model, int(n[i]), int(n[i]), 20))
@@ -168,19 +168,12 @@ def rounding_error(depth: int) -> float:
 
 def times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
     """Return t as given (None if float64 says it all), as a flat float64 array, and its shape."""
-    try:
-        array = np.asarray(t)
-    except ValueError:
-        raise ValueError(f"t must be a number or a rectangular array of numbers, got {show(t)}") from None
-    if array.dtype == bool or array.dtype.kind not in "iufO":
-        raise TypeError(f"t must be a positive number or an array of them, got {show(t)} of dtype {array.dtype}")
+    array = numbers("t", t)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         flat = np.ascontiguousarray(array, dtype=float).ravel()
         exact = None
     else:
         exact = [real("t", value) for value in array.ravel().tolist()]
-        if array.dtype == object and any(isinstance(value, bool) for value in array.ravel()):
-            raise TypeError(f"t must be numbers, not booleans, got {show(t)}")
         flat = np.array([_clip(value) for value in exact])
     shaped = flat.reshape(array.shape)
     demand("t", shaped, np.isfinite(shaped) if exact is None else shaped == shaped, "finite")
@@ -189,18 +182,16 @@ def times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
 
 
 def _clip(value: Any) -> float:
-    """Return float(value), infinity beyond the float range."""
+    """Return float(value), kept off 0 if positive, and infinity beyond the float range."""
     try:
-        return float(value)
+        return max(float(value), 5e-324) if value > 0 else float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
 
 
 def _tokens(name: str, values: ArrayLike) -> NDArray[Any]:
     """Return an array of integers >= 1; whole floats pass, integers beyond 64 bits stay Python objects."""
-    array = np.asarray(values)
-    if array.dtype == bool or array.dtype.kind not in "iufO":
-        raise TypeError(f"{name} must be integers, got {show(values)} of dtype {array.dtype}")
+    array = numbers(name, values)
     if array.dtype.kind == "f":
         demand(name, array, np.isfinite(array) & (array == np.floor(array)), "a whole number")
         array = array.astype(object if np.any(np.abs(array) > 2.0**62) else np.int64)

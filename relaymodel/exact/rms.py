@@ -1,0 +1,128 @@
+"""The root mean square influence of a network with random, unrelated value matrices (THEORY section 5)."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relaymodel.checks import show
+from relaymodel.exact.common import common_position, complete_homogeneous, round_scaled, scale_up
+from relaymodel.exact.powersums import log_gamma_ratio, power_sums
+from relaymodel.exact.spectrum import path_coefficients
+from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, times
+from relaymodel.model import RelayModel
+
+DIRECT = 64  # prompt tokens summed one by one; beyond, a Gauss rule for each octave
+NODES = 16
+CHUNK = 1 << 15
+
+Array = NDArray[np.float64]
+
+
+def rms_influence(model: RelayModel, t: ArrayLike) -> Any:
+    r"""Return R(t), the influence when squares of paths and tokens add (THEORY section 5).
+
+    $$ R(t)^2 = \sum_{s\le P} \sum_{m=1}^{L} e_m(\lambda^2, \rho^2)\, \bigl[(C^m)_{N,s}\bigr]^2, \qquad
+       (C^m)_{n,s} = \frac{h_{m-1}(1/s, \dots, 1/n)}{n} \quad (g = 0). $$
+
+    This is what random weights do: the $2^L$ paths, and the differences of the prompt's tokens, point in
+    unrelated directions.  The sum over the prompt is exact for its first 64 tokens and uses the Gauss rule
+    of the discrete uniform measure on each octave above, so that a long prompt costs O(log P).
+
+    Parameters
+    ----------
+    model
+        One position exponent common to all relaying layers; prompt up to 10^9, depth up to 64.
+    t
+        Real 0 < t <= 1e300, scalar or array.
+
+    Returns
+    -------
+    float or ndarray
+        Right to 1e-12 relative.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad t, and for a model outside that domain.
+
+    Examples
+    --------
+    >>> model = RelayModel.uniform(prompt=4, depth=1, relay=1)
+    >>> rms_influence(model, [1, 12]) ** 2 * np.array([25, 256])  # one layer: P / N^2
+    array([4., 4.])
+    """
+    if not isinstance(model, RelayModel):
+        raise TypeError(f"model must be a RelayModel, got {show(model)}")
+    _, flat, shape = times(t)
+    if all(relay == 0 for relay, _, _ in model.rational):
+        return np.zeros(shape) if shape else 0.0
+    g = common_position(model)
+    if g is None:
+        raise ValueError(
+            "model must have one position exponent common to all relaying layers for rms_influence: "
+            "with different ones the 2^L paths have no common coefficients"
+        )
+    if model.prompt > LARGEST_PROMPT or model.depth > DEEPEST or np.any(flat > LARGEST_T):
+        raise ValueError(
+            f"prompt, depth and t must be at most {LARGEST_PROMPT:.0e}, {DEEPEST} and {LARGEST_T:.0e}, "
+            f"got {model.prompt}, {model.depth} and {show(float(flat.max(initial=0)))}"
+        )
+    result = np.empty(flat.size)
+    step = max(1, CHUNK // _rule(model.prompt)[0].size)
+    for start in range(0, flat.size, step):
+        result[start : start + step] = _rms(model, g, flat[start : start + step])
+    return result.reshape(shape) if shape else float(result[0])
+
+
+def _rms(model: RelayModel, g: float, t: Array) -> Array:
+    c, P = 1 + g, model.prompt
+    squares = path_coefficients(model, square=True)[1:]
+    weights, exponent = round_scaled(squares, squares)
+    nodes, multiplicity = _rule(P)
+    low = np.repeat(nodes + g, t.size)
+    span = np.add.outer(P - nodes + 1, t).ravel()
+    h = complete_homogeneous(power_sums(low, span, c, max(1, model.depth - 1))[0][: model.depth - 1])
+    paths = (weights @ (h * h)).reshape(nodes.size, t.size)
+    source = np.ones_like(nodes)
+    if c != 1:  # c Gamma(s+g)/Gamma(s) in units of (P+c)^c; equal to 1 for g = 0
+        source = c / (nodes + g) * ((nodes + c) / (P + c)) ** c * np.exp(log_gamma_ratio(nodes, c))
+    total = np.sqrt((multiplicity * source**2) @ paths)
+    N = P + t
+    if c == 1:
+        value = total / N
+    else:
+        root = ((P + c) / (N + c)) ** (0.5 * c)
+        value = total * np.exp(-log_gamma_ratio(N, c)) * root * root
+    result: Array = scale_up(value * 2.0 ** (0.5 * (exponent % 2)), exponent // 2)
+    return result
+
+
+@lru_cache(maxsize=64)
+def _rule(prompt: int) -> tuple[Array, Array]:
+    """Return nodes and weights of a rule for sums over s = 1..prompt of functions smooth in log s."""
+    nodes = [np.arange(1.0, min(prompt, DIRECT) + 1)]
+    weights = [np.ones_like(nodes[0])]
+    first = DIRECT + 1
+    while first <= prompt:
+        count = min(first, prompt - first + 1)
+        x, w = _discrete_gauss(count)
+        nodes.append(first + x)
+        weights.append(w)
+        first += count
+    return np.concatenate(nodes), np.concatenate(weights)
+
+
+def _discrete_gauss(count: int) -> tuple[Array, Array]:
+    r"""Return the Gauss rule for sums over 0..count-1, exact for polynomials of degree 31.
+
+    Golub and Welsch (1969) with the recurrence of the discrete Chebyshev (Gram) polynomials,
+    $b_k^2 = k^2 (M^2 - k^2) / (4 (4k^2 - 1))$.
+    """
+    if count <= NODES:
+        return np.arange(float(count)), np.ones(count)
+    k = np.arange(1.0, NODES)
+    off = np.sqrt(k**2 * (float(count) - k) * (float(count) + k) / (4 * (4 * k**2 - 1)))
+    x, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
+    return x + 0.5 * (count - 1), count * vectors[0] ** 2

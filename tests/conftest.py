@@ -1,0 +1,32 @@
+"""Hypothesis profiles, and the seed of random tests in the header of every run."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+SEED = int(os.environ.get("RELAYMODEL_SEED", "20260101"))
+
+settings.register_profile("dev", max_examples=40, deadline=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    max_examples=150,
+    deadline=None,
+    print_blob=True,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_report_header() -> str:
+    profile = settings.get_current_profile_name()
+    return f"relaymodel: seed of random tests {SEED} (RELAYMODEL_SEED), hypothesis profile {profile}"
+
+
+@pytest.fixture
+def rng(request):
+    """A generator seeded for this test alone; the seed is printed when the test fails."""
+    print(f"seed {SEED} of {request.node.nodeid}")
+    return np.random.default_rng([SEED, sum(request.node.nodeid.encode())])

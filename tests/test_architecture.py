@@ -1,0 +1,136 @@
+"""The house rules: who may import whom, what loads when, what is public."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relaymodel
+
+PACKAGE = Path(relaymodel.__file__).parent
+
+# each module imports only modules above it
+ORDER = [
+    "checks",
+    "files",
+    "model",
+    "curve",
+    "exact",
+    "derivation",
+    "simulation",
+    "exponent",
+    "bounds",
+    "control",
+    "fitting",
+    "networks.transformer",
+    "networks.protocol",
+    "networks.huggingface",
+    "networks.calibration",
+    "networks.certificate",
+    "networks.training",
+    "plotting",
+    "report",
+    "cli",
+    "__main__",
+]
+ONLY_IMPORTER = {
+    "sympy": {"derivation"},
+    "matplotlib": {"plotting"},
+    "torch": {"networks.huggingface", "networks.training"},
+    "transformers": {"networks.huggingface", "networks.training"},
+    "typer": {"cli"},
+}
+
+
+def module_of(dotted):
+    """The entry of ORDER that a dotted module name (without `relaymodel.`) belongs to."""
+    return next((name for name in ORDER if dotted == name or dotted.startswith(name + ".")), None)
+
+
+def sources():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        dotted = ".".join(part for part in parts if part != "__init__")
+        if dotted and dotted != "networks":
+            yield dotted, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield node.module
+            if node.module == "relaymodel":
+                yield from (f"relaymodel.{alias.name}" for alias in node.names)
+
+
+def test_every_module_has_its_place():
+    assert {dotted for dotted, _ in sources() if module_of(dotted) is None} == set()
+
+
+def test_modules_import_only_what_stands_above_them():
+    homes = {**relaymodel._HOMES, "Layer": "model", "RelayModel": "model", "Curve": "curve"}
+    wrong = []
+    for dotted, tree in sources():
+        place = ORDER.index(module_of(dotted))
+        for name in imports(tree):
+            if name.startswith("relaymodel."):
+                inner = name.removeprefix("relaymodel.")
+                target = module_of(inner) or homes.get(inner) or ("checks" if inner.startswith("__") else None)
+                assert target is not None, f"{dotted} imports {name}, which is unknown"
+                if ORDER.index(target) > place:
+                    wrong.append(f"{dotted} imports {name}")
+    assert wrong == []
+
+
+def test_heavy_libraries_have_one_importer():
+    wrong = [
+        f"{dotted} imports {name}"
+        for dotted, tree in sources()
+        for name in imports(tree)
+        for library, allowed in ONLY_IMPORTER.items()
+        if name.split(".")[0] == library and module_of(dotted) not in allowed
+    ]
+    assert wrong == []
+
+
+def test_import_is_light():
+    code = "import json, sys; import relaymodel; print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    tops = {name.split(".")[0] for name in loaded}
+    assert tops & {"sympy", "scipy", "matplotlib", "torch", "transformers", "flint", "typer", "mpmath"} == set()
+    ours = {name for name in loaded if name.startswith("relaymodel.")}
+    assert ours == {"relaymodel.checks", "relaymodel.curve", "relaymodel.files", "relaymodel.model"}
+
+
+@pytest.mark.parametrize("name", relaymodel.__all__)
+def test_public_names_are_documented_with_an_example(name):
+    value = getattr(relaymodel, name)
+    assert value.__doc__, name
+    assert ">>>" in value.__doc__, f"{name} has no example"
+
+
+def test_public_names_resolve():
+    assert set(relaymodel._HOMES) | {"Curve", "Layer", "RelayModel"} == set(relaymodel.__all__)
+    assert set(relaymodel.__all__) <= set(dir(relaymodel))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        relaymodel.nonsense  # noqa: B018
+
+
+def test_files_stay_short():
+    long = {
+        str(path.relative_to(PACKAGE)): count
+        for path in PACKAGE.rglob("*.py")
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 450
+    }
+    assert long == {}
+
+
+def test_citation_names_the_version():
+    assert relaymodel.__version__ in relaymodel.__bibtex__
+    assert relaymodel.__bibtex__.count("{") == relaymodel.__bibtex__.count("}")

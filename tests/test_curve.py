@@ -1,0 +1,172 @@
+"""Curves and their files."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relaymodel import Curve
+from relaymodel.curve import read_curves, write_curves
+
+positive = st.floats(1e-300, 1e300)
+
+
+@given(st.lists(st.tuples(positive, positive, st.floats(0, 1e300)), min_size=2, max_size=20, unique_by=lambda p: p[0]))
+def test_files_lose_nothing(tmp_path_factory, points):
+    folder = tmp_path_factory.mktemp("curves")
+    t, distance, stderr = np.array(sorted(points)).T
+    curve = Curve(t, distance, stderr, {"network": "tiny", "prompt": 64})
+    assert Curve.from_csv(curve.to_csv(folder / "c.csv")) == curve
+    assert Curve.from_npz(curve.to_npz(folder / "c.npz")) == curve
+
+
+def test_curve_is_read_only_and_copied():
+    t = np.array([1.0, 2.0])
+    curve = Curve(t, [1, 2])
+    t[0] = 5
+    assert curve.t[0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        curve.distance[0] = 3
+
+
+def test_layers_are_told_apart(tmp_path):
+    curves = {1: Curve([1, 2], [4, 3]), 5: Curve([1, 2, 3], [4, 3, 2])}
+    path = write_curves(tmp_path / "c.csv", curves)
+    assert read_curves(path) == curves
+    assert Curve.from_csv(path, layer=5) == curves[5]
+    with pytest.raises(ValueError, match=r"layer must be one of those in .*: 1, 5; none was chosen"):
+        Curve.from_csv(path)
+    with pytest.raises(ValueError, match=r"1, 5; got 2"):
+        Curve.from_csv(path, layer=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t,distance\n1,4\n2,3.5\n",
+        "t,distance\r\n1,4\r\n2,3.5\r\n",
+        "\ufefft,distance\n1,4\n2,3.5\n",
+        "t;distance\n1;4\n2;3.5\n",
+        "t\tdistance\n1\t4\n2\t3.5\n",
+        "# a: b\n\nDistance, T ,note\n4,1,x\n3.5,2,y\n\n",
+        'distance,"t"\n"4","1"\n3.5,2',
+        "\ufeff# a: b\r\nt;distance\r\n1;4\r\n2;3.5",
+    ],
+)
+def test_dialects_are_read(tmp_path, text):
+    path = tmp_path / "c.csv"
+    path.write_bytes(text.encode())
+    curve = Curve.from_csv(path)
+    assert curve.t.tolist() == [1, 2]
+    assert curve.distance.tolist() == [4, 3.5]
+    assert dict(curve.provenance) == ({"a": "b"} if "# a" in text else {})
+
+
+BAD_FILES = [
+    ("", "got an empty file"),
+    ("\n\n", "got an empty file"),
+    ("# only: comments\n", "got an empty file"),
+    ("1,4\n2,3\n", "line 1: the header must name the column t once"),
+    ("t,layer\n1,4\n", "line 1: the header must name the column distance once"),
+    ("t,t,distance\n1,1,4\n", "line 1: the header must name the column t once"),
+    ("t,distance\n", "must hold rows of numbers below its header"),
+    ("t,distance\n1,4\n", "t must have at least 2 values"),
+    ("t,distance\n1,4\n2,x\n3,2\n", "line 3: distance must be a number, got '2,x'"),
+    ("# k: v\nt,distance\n1,4\n\n2\n", "line 5: expected 2 columns, found 1, got '2'"),
+    ("t,distance\n1,4,9\n", "line 2: expected 2 columns, found 3"),
+    ("t,distance\n1,4\n2,nan\n", "line 3: distance must be finite and positive"),
+    ("t,distance\n1,4\ninf,2\n", "line 3: t must be finite and positive"),
+    ("t,distance\n1,4\n2,0\n", "line 3: distance must be finite and positive"),
+    ("t,distance\n1,4\n2,-1\n", "line 3: distance must be finite and positive"),
+    ("t,distance\n0,4\n2,1\n", "line 2: t must be finite and positive"),
+    ("t,distance\n1,4\n1,3\n", "line 3: t must be strictly increasing (within a layer), got 1 after 1"),
+    ("t,distance\n2,4\n1,3\n", "line 3: t must be strictly increasing"),
+    ("t,distance,layer\n1,4,1\n2,3,1.5\n", "line 3: layer must be an integer"),
+    ("t,distance,stderr\n1,4,.1\n2,3,-1\n", "line 3: stderr must be finite and at least 0"),
+    ("t,distance,stderr\n1,4,.1\n2,3,\n", "stderr must be finite, got nan"),
+    ("t;distance\n1;4,5\n2;3\n", "line 2: distance must be a number; write a decimal point"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES, ids=[repr(text)[:40] for text, _ in BAD_FILES])
+def test_bad_files_are_named_by_line(tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError) as caught:
+        Curve.from_csv(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value) or "layer" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_text(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_bytes(b"\xff\xfe\x00t")
+    with pytest.raises(ValueError, match="must be UTF-8"):
+        Curve.from_csv(path)
+    with pytest.raises(FileNotFoundError):
+        Curve.from_csv(tmp_path / "missing.csv")
+    np.savez(tmp_path / "c.npz", t=[1, 2])
+    with pytest.raises(ValueError, match="must hold an array named distance, got t"):
+        Curve.from_npz(tmp_path / "c.npz")
+
+
+BAD = [
+    (([2, 1], [1, 1]), "t must be strictly increasing, got 1.0 at index 1"),
+    (([1, 1], [1, 1]), "t must be strictly increasing, got 1.0 at index 1"),
+    (([0, 1], [1, 1]), "t must be positive, got 0.0 at index 0"),
+    (([-1, 1], [1, 1]), "t must be positive, got -1.0 at index 0"),
+    (([1, np.nan], [1, 1]), "t must be finite, got nan at index 1"),
+    (([1, np.inf], [1, 1]), "t must be finite, got inf at index 1"),
+    (([1, 2], [1, 0]), "distance must be positive, got 0.0 at index 1 (t = 2)"),
+    (([1, 2], [1, -1]), "distance must be positive, got -1.0 at index 1"),
+    (([1, 2], [np.nan, 1]), "distance must be finite, got nan at index 0"),
+    (([1], [1]), "t must have at least 2 values, got 1"),
+    (([], []), "t must have at least 2 values, got 0"),
+    (([1, 2, 3], [1, 1]), "distance must have one value for each t, got 2 for 3"),
+    (([[1, 2]], [1, 1]), "t must be one-dimensional, got shape (1, 2)"),
+    (([1, 2], [1, 1], [0.1]), "stderr must have one value for each t"),
+    (([1, 2], [1, 1], [0.1, -0.1]), "stderr must be at least 0, got -0.1 at index 1"),
+    (([1, 2], [1, 1], [0.1, np.nan]), "stderr must be finite, got nan at index 1"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[message[:40] for _, message in BAD])
+def test_bad_curves_are_named(arguments, message):
+    with pytest.raises(ValueError) as caught:
+        Curve(*arguments)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [["1", "2"], [True, False], [1j, 2], None, [None, 1], [object(), 1]])
+def test_curves_hold_numbers(values):
+    with pytest.raises(TypeError):
+        Curve(values, [1, 2])
+
+
+def test_window():
+    curve = Curve([1, 2, 4, 8], [8, 4, 2, 1], [1, 1, 1, 1])
+    assert curve.window(2, 4) == Curve([2, 4], [4, 2], [1, 1])
+    with pytest.raises(ValueError, match="must hold at least 2 points, got 1; the curve runs from t = 1 to 8"):
+        curve.window(5)
+
+
+def test_nothing_is_overwritten(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError, match=r"c\.csv exists already"):
+        Curve([1, 2], [2, 1]).to_csv(path)
+    assert path.read_text() == "precious"
+    Curve([1, 2], [2, 1]).to_csv(path, overwrite=True)
+    assert len(Curve.from_csv(path)) == 2
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
+    assert os.listdir(tmp_path) == ["c.csv"]
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,67 @@
+"""Output is written whole or not at all."""
+
+import os
+
+import pytest
+
+from relaymodel import files
+
+
+def test_interrupted_file_leaves_the_old_one(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def fill(temporary):
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write(path, fill, overwrite=True)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_interrupted_folder_leaves_the_old_one(tmp_path):
+    target = tmp_path / "report"
+    target.mkdir()
+    (target / "index.html").write_text("old")
+    with pytest.raises(KeyboardInterrupt), files.folder(target, overwrite=True) as folder:
+        (folder / "index.html").write_text("half")
+        raise KeyboardInterrupt
+    assert (target / "index.html").read_text() == "old"
+    assert os.listdir(tmp_path) == ["report"]
+
+
+def test_folder_is_replaced_as_a_whole(tmp_path):
+    target = tmp_path / "report"
+    for word in ("first", "second"):
+        with files.folder(target, overwrite=True) as folder:
+            (folder / word).write_text(word)
+    assert os.listdir(target) == ["second"]
+    assert os.listdir(tmp_path) == ["report"]
+
+
+def test_empty_folder_may_be_filled(tmp_path):
+    target = tmp_path / "report"
+    target.mkdir()
+    with files.folder(target) as folder:
+        (folder / "a").write_text("a")
+    assert os.listdir(target) == ["a"]
+
+
+def test_what_is_there_is_refused(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious").write_text("")
+    with pytest.raises(FileExistsError, match="full exists already"), files.folder(tmp_path / "full"):
+        pass
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotADirectoryError, match="name a folder"), files.folder(tmp_path / "file", overwrite=True):
+        pass
+    with pytest.raises(IsADirectoryError, match="name a file"):
+        files.write_text(tmp_path / "full", "x", overwrite=True)
+    with pytest.raises(NotADirectoryError, match="is not a folder"):
+        files.write_text(tmp_path / "file" / "x", "x")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        files.write_text(tmp_path / "no" / "x", "x")
+    with pytest.raises(OSError, match="cannot write"):
+        files.write_text("/proc/x", "x")
