@@ -1,0 +1,29 @@
+"""Figures.  Every `plot_*` draws into `ax`, or into a new figure if there is none, and returns the axes.
+
+Nothing is shown and no global setting is changed: figures are plain `matplotlib.figure.Figure` objects, which
+`save` writes to files.
+"""
+
+from relaymodel.plotting.bound import plot_bracket, plot_rate, plot_tightness
+from relaymodel.plotting.decay import plot_curve, plot_difference, plot_influence, plot_power_law
+from relaymodel.plotting.exponent import plot_local_exponent
+from relaymodel.plotting.figure import check_suffix, grid, panels, save, style
+from relaymodel.plotting.spread import plot_continuum, plot_token_influence
+
+__all__ = [
+    "check_suffix",
+    "grid",
+    "panels",
+    "plot_bracket",
+    "plot_continuum",
+    "plot_curve",
+    "plot_difference",
+    "plot_influence",
+    "plot_local_exponent",
+    "plot_power_law",
+    "plot_rate",
+    "plot_tightness",
+    "plot_token_influence",
+    "save",
+    "style",
+]
