@@ -24,7 +24,7 @@ from relaymodel.exact.ball import end_position, refine
 from relaymodel.exact.common import coefficients, scale_up
 from relaymodel.exact.powersums import power_sums
 from relaymodel.exact.spectrum import path_coefficients, poles, tail_sums
-from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, rounding_error, times
+from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, rounding_error, times
 from relaymodel.model import RelayModel
 
 
@@ -75,7 +75,8 @@ class Rate:
             log_t = arb(x).log()
             return constant * log_t**self.log_power * (-log_t * arb(a)).exp()
 
-        return refine(evaluate, self.model, digits, 64 + (int(x.p) // int(x.q)).bit_length())
+        size = (int(x.p) // int(x.q)).bit_length()
+        return refine(evaluate, self.model, digits, 64 + size.bit_length())
 
 
 def rate(model: RelayModel) -> Rate:
@@ -204,8 +205,7 @@ def _polynomial(E: Any, p1: Any, step: Any) -> Any:
 
 def _applies(model: RelayModel) -> None:
     """Refuse a model to which the bound does not apply, naming the first layer that is at fault."""
-    if not isinstance(model, RelayModel):
-        raise TypeError(f"model must be a RelayModel, got {show(model)}")
+    check_model(model)
     for i, (relay, residual, position) in enumerate(model.rational):
         if position != 0 or relay < 0 or residual < 0:
             raise ValueError(

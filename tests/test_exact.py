@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb, arb_series, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +20,10 @@ from relaymodel import (
     rms_influence,
     token_influence,
 )
-from relaymodel.exact import PrecisionError, local_exponent_ball, token_influence_ball, values
-from tests.strategies import common_position, models, signed
+from relaymodel.exact import PrecisionError, local_exponent_ball, stirling, token_influence_ball, values
+from relaymodel.exact.precision import working
+from relaymodel.exact.spectrum import rational
+from tests.strategies import common_position, models, position_exponents, signed
 
 CASES = json.loads((Path(__file__).parent / "reference" / "influence.json").read_text())
 NAMES = [f"{i}-{case['kind']}" for i, case in enumerate(CASES)]
@@ -177,6 +179,22 @@ def test_integers_of_any_size():
     assert local_exponent(model, 10**400) == pytest.approx(0.1 - 1 / (400 * np.log(10)), abs=1e-3)
     assert token_influence(model, 10**30, 10**31) > 0
     assert float(influence_ball(RelayModel.uniform(10**40, 3, 1), 10**10_000, 10).log()) < -22_000
+
+
+@given(position_exponents, st.integers(1, 8), st.integers(0, 2**130))
+def test_stirling_differences_contain_the_direct_ones(g, order, beyond):
+    """At arguments just beyond 2^128 both ways are open: the balls of one must meet those of the other."""
+    x, a = fmpq(stirling.HUGE + beyond), rational(g) + 1
+    with working(bits=200, order=order):
+        ratio, difference_ = stirling.log_gamma_ratio(x, a, order), stirling.digamma_difference(x, a, order)
+    with working(bits=600, order=order):
+        end = arb_series([arb(x + a), -1], order)
+        direct = end.lgamma() - arb(x).lgamma()
+        psi = [arb(x + a).digamma() - arb(x).digamma()] + [-arb(k + 1).zeta(arb(x + a)) for k in range(1, order)]
+        for k in range(order):
+            for one, two, scale in ((ratio[k], direct[k], 1), (difference_[k], psi[k], 1 / arb(x))):
+                assert one.overlaps(two)
+                assert one.rad() < scale * arb(2) ** -150
 
 
 class TestHandingOver:

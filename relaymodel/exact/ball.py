@@ -9,6 +9,7 @@ from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.exact.precision import working
 from relaymodel.exact.rational import influence_fraction
 from relaymodel.exact.spectrum import poles, rational
+from relaymodel.exact.stirling import HUGE, digamma_difference, log_gamma_ratio
 from relaymodel.model import RelayModel
 
 
@@ -85,8 +86,7 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
         kernel = _influence_kernel(model.prompt, N)
 
         def slope(g: fmpq, order: int) -> arb_series:
-            here = arb_series([arb(N)], order)
-            return kernel(g, order) * (_digamma(arb_series([arb(N + 1 + g), -1], order)) - _digamma(here))
+            return kernel(g, order) * _digamma_difference(N, g + 1, order)
 
         return arb(exact_t) * _residues(model, slope) / _residues(model, kernel)
 
@@ -113,7 +113,7 @@ def token_influence_ball(model: RelayModel, source: int, position: int, digits: 
     def kernel(g: fmpq, order: int) -> arb_series:
         return _gamma_ratio(fmpq(s), g, order) / _gamma_ratio(fmpq(n), g + 1, order)
 
-    return refine(lambda: _residues(model, kernel), model, digits, 64 + n.bit_length())
+    return refine(lambda: _residues(model, kernel), model, digits, 64 + min(n, HUGE).bit_length())
 
 
 def end_position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
@@ -122,7 +122,8 @@ def end_position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
     if number <= 0:
         raise ValueError(f"t must be positive, got {show(t)}; t counts the tokens after the prompt")
     N = rational(Fraction(number)) + model.prompt
-    return N, 64 + (int(N.p) // int(N.q)).bit_length()
+    size = (int(N.p) // int(N.q)).bit_length()
+    return N, 64 + (size if N < HUGE else size.bit_length())
 
 
 def refine(evaluate: Callable[[], arb], model: RelayModel, digits: int, extra: int, *, absolute: bool = False) -> arb:
@@ -166,13 +167,14 @@ def _influence_kernel(prompt: int, N: fmpq) -> Callable[[fmpq, int], arb_series]
 
 def _gamma_ratio(x: fmpq, a: fmpq, order: int) -> arb_series:
     """Return Gamma(x + a - w) / Gamma(x) as a power series in w."""
+    if x >= HUGE:
+        return log_gamma_ratio(x, a, order).exp()
     return (arb_series([arb(x + a), -1], order).lgamma() - arb(x).lgamma()).exp()
 
 
-def _digamma(argument: arb_series) -> arb_series:
-    """Return psi(c + b w) as a power series in w, from the derivatives of psi: (-1)^(k+1) k! zeta(k+1, c)."""
-    order = argument.prec
-    centre, slope = argument[0], argument[1]
-    coefficients = [centre.digamma()]
-    coefficients += [(-1) ** (k + 1) * arb(k + 1).zeta(centre) * slope**k for k in range(1, order)]
-    return arb_series(coefficients, order)
+def _digamma_difference(x: fmpq, a: fmpq, order: int) -> arb_series:
+    """Return psi(x + a - w) - psi(x) as a power series in w: psi^(k)(c)/k! = (-1)^(k+1) zeta(k+1, c)."""
+    if x >= HUGE:
+        return digamma_difference(x, a, order)
+    c = arb(x + a)
+    return arb_series([c.digamma() - arb(x).digamma()] + [-arb(k + 1).zeta(c) for k in range(1, order)], order)

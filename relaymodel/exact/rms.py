@@ -10,7 +10,7 @@ from relaymodel.checks import show
 from relaymodel.exact.common import common_position, complete_homogeneous, round_scaled, scale_up
 from relaymodel.exact.powersums import log_gamma_ratio, power_sums
 from relaymodel.exact.spectrum import path_coefficients
-from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, times
+from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, times
 from relaymodel.model import RelayModel
 
 DIRECT = 64  # prompt tokens summed one by one; beyond, a Gauss rule for each octave
@@ -53,8 +53,7 @@ def rms_influence(model: RelayModel, t: ArrayLike) -> Any:
     >>> rms_influence(model, [1, 12]) ** 2 * np.array([25, 256])  # one layer: P / N^2
     array([4., 4.])
     """
-    if not isinstance(model, RelayModel):
-        raise TypeError(f"model must be a RelayModel, got {show(model)}")
+    check_model(model)
     _, flat, shape = times(t)
     if all(relay == 0 for relay, _, _ in model.rational):
         return np.zeros(shape) if shape else 0.0

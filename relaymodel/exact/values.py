@@ -105,6 +105,7 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
     >>> token_influence(RelayModel(1, [Layer(1)]), source=[1, 2, 3, 4], position=3).round(4)
     array([0.3333, 0.3333, 1.3333, 0.    ])
     """
+    check_model(model)
     s: NDArray[Any] = _tokens("source", source)
     n: NDArray[Any] = _tokens("position", position)
     try:
@@ -115,15 +116,15 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
     n = np.broadcast_to(n, shape).ravel()
     values = np.zeros(s.size)
     for i in np.flatnonzero(s == n):
-        values[i] = _to_float(token_influence_ball(model, int(n[i]), int(n[i]), 20))
+        values[i] = float(model.eigenvalue(int(n[i])))
     rest = np.flatnonzero(s < n)
     good = np.zeros(rest.size, dtype=bool)
     if common.common_position(model) is not None and model.depth <= DEEPEST:
         good = n[rest] <= 2**53
         for part in _chunks(np.flatnonzero(good)):
-            i = rest[part]
-            value, condition = common.token_influence(model, s[i].astype(float), n[i].astype(float))
-            values[i] = value
+            here = rest[part]
+            value, condition = common.token_influence(model, s[here].astype(float), n[here].astype(float))
+            values[here] = value
             good[part] = _promised(value, condition, model.depth)
     for i in rest[~good]:
         values[i] = _to_float(token_influence_ball(model, int(s[i]), int(n[i]), 20))
@@ -131,8 +132,7 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
 
 
 def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
-    if not isinstance(model, RelayModel):
-        raise TypeError(f"model must be a RelayModel, got {show(model)}")
+    check_model(model)
     exact, floats, shape = times(t)
     result = np.zeros(floats.size)
     if all(relay == 0 for relay, _, _ in model.rational):
@@ -150,6 +150,12 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     for i in np.flatnonzero(~good):
         result[i] = _to_float(evaluate(model, float(floats[i]) if exact is None else exact[i], 20))
     return result.reshape(shape) if shape else float(result[0])
+
+
+def check_model(model: object) -> None:
+    """Raise `TypeError` unless `model` is a `RelayModel`."""
+    if not isinstance(model, RelayModel):
+        raise TypeError(f"model must be a RelayModel, got {show(model)}")
 
 
 def _promised(value: Array | float, condition: Array, depth: int) -> NDArray[np.bool_]:

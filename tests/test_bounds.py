@@ -1,0 +1,135 @@
+"""The two-sided bound: an inequality between exact rationals, and asymptotically an equality (THEORY section 4)."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, fmpq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relaymodel import Layer, RelayModel, bracket, influence, influence_ball, influence_fraction
+from relaymodel.bounds import bracket_ball, rate, tightness_bound
+from tests.strategies import models, uniform_attention
+
+
+@given(uniform_attention, st.integers(1, 200))
+def test_the_bracket_holds_as_exact_inequalities(model, t):
+    lower, upper = bracket(model, Fraction(t))
+    assert isinstance(lower, Fraction)
+    assert isinstance(upper, Fraction)
+    assert lower <= influence_fraction(model, t) <= upper
+
+
+@given(uniform_attention, st.integers(1, 60))
+def test_the_bracket_is_what_the_theorem_says(model, t):
+    """Both sides again from the definitions, with e_m by enumerating the subsets of layers."""
+    P, N, L = model.prompt, model.prompt + t, model.depth
+    e = [Fraction(0)] * (L + 1)
+    for subset in range(2**L):
+        weight = Fraction(1)
+        for l, layer in enumerate(model.layers):
+            weight *= Fraction(layer.relay if subset >> l & 1 else layer.residual)
+        e[subset.bit_count()] += weight
+    p1 = sum(Fraction(1, n) for n in range(P + 1, N + 1))
+    lower = upper = Fraction(0)
+    low = high = Fraction(1)
+    for k in range(L):
+        if k > 0:
+            low, high = low * p1 / k, high * (p1 + Fraction(k - 1, P + 1)) / k
+        lower += Fraction(P, N) * sum(e[k + 1 :]) * low
+        upper += Fraction(P, N) * sum(e[k + 1 :]) * high
+    assert tuple(bracket(model, Fraction(t))) == (lower, upper)
+
+
+@given(uniform_attention, st.integers(1, 200))
+def test_the_quotient_stays_below_its_bound(model, t):
+    quotient = bracket(model, Fraction(t)).tightness
+    assert quotient >= 1
+    if model.depth <= 2:
+        assert quotient == 1
+    else:
+        assert arb(fmpq(quotient.numerator, quotient.denominator)) <= tightness_bound(model, t)
+
+
+@given(uniform_attention, st.integers(1, 10**6))
+def test_the_harmonic_sum_lies_between_logarithms(model, t):
+    """log((N+1)/(P+1)) <= p_1 <= log(N/P), read off a two-layer model for which D = (P/N)(E_0 + E_1 p_1)."""
+    P, N = model.prompt, model.prompt + t
+    two = RelayModel.uniform(P, 2, 1)
+    p1 = influence(two, t) * N / P - 3
+    assert np.log((N + 1) / (P + 1)) * (1 - 1e-12) - 1e-12 <= p1 <= np.log(N / P) * (1 + 1e-12) + 1e-12
+
+
+@given(uniform_attention, st.integers(2, 60))
+def test_the_bound_is_tight(model, exponent):
+    """The quotient of the sides tends to 1 like 1/log t, so no bound of smaller order can hold."""
+    t = 10 ** (10 * exponent)
+    ball = bracket_ball(model, t, 30)
+    value = influence_ball(model, t, 30)
+    if model.depth > 2:  # with one or two layers both sides are equalities, which balls cannot order
+        assert ball.lower < value
+        assert value < ball.upper
+    log_t = 10 * exponent * np.log(10)
+    L = model.depth
+    assert float(ball.tightness - 1) <= 1.2 * (L - 1) * (L - 2) / 2 / (model.prompt + 1) / (log_t - 3) + 1e-25
+
+
+@given(models())
+def test_the_rate_is_attained(model):
+    """D over its leading term tends to 1 with an error of order 1/log t: ten times log t divides it by about ten."""
+    if not any(layer.relay for layer in model.layers):
+        with pytest.raises(ValueError, match="has no rate"):
+            rate(model)
+        return
+    gaps = sorted({layer.position for layer in model.layers if layer.relay})
+    if len(gaps) > 1 and gaps[1] - gaps[0] < Fraction(1, 20):
+        return  # two close exponents separate only at log t >> 1/gap
+    leading = rate(model)
+    errors = []
+    for digits in (1_000, 10_000):
+        t = 10**digits
+        errors.append(abs(float(influence_ball(model, t, 20) / leading.ball(t, 20) - 1)))
+    assert errors[1] < max(0.12 * errors[0], 1e-12)
+
+
+@given(uniform_attention, st.lists(st.floats(1e-2, 1e300), min_size=1, max_size=4))
+def test_float_bounds_are_rounded_outward(model, t):
+    lower, upper = bracket(model, t)
+    for i, time in enumerate(t):
+        exact = bracket_ball(model, time, 25)
+        if lower[i] > 1e-300:
+            assert lower[i] <= exact.lower
+            assert exact.upper <= upper[i]
+            assert lower[i] == pytest.approx(float(exact.lower.mid()), rel=1e-12)
+            assert upper[i] == pytest.approx(float(exact.upper.mid()), rel=1e-12)
+
+
+def test_shapes():
+    model = RelayModel.uniform(4, 3, 1)
+    lower, upper = bracket(model, [[1, 2], [3, 4]])
+    assert lower.shape == upper.shape == (2, 2)
+    assert isinstance(bracket(model, 3).lower, float)
+
+
+good = RelayModel.uniform(4, 3, 1)
+BAD = [
+    (lambda: bracket(good, 0), ValueError, "t must be positive"),
+    (lambda: bracket(good, float("nan")), ValueError, "t must be finite"),
+    (lambda: bracket(good, Fraction(1, 2)), ValueError, "t must be a whole number from 1 to 10\\^6 for exact bounds"),
+    (lambda: bracket(good, Fraction(-1)), ValueError, "t must be a whole number"),
+    (lambda: bracket(good, 10**301), ValueError, "use bracket_ball"),
+    (lambda: bracket("model", 1), TypeError, "model must be a RelayModel"),
+    (lambda: bracket(RelayModel(4, [Layer(1), Layer(-1)]), 1), ValueError, "no negative strength .* at layer 1"),
+    (lambda: bracket(RelayModel(4, [Layer(1, -1)]), 1), ValueError, "no negative strength"),
+    (lambda: bracket(RelayModel(4, [Layer(1, 1, 0.5)]), 1), ValueError, "position 0"),
+    (lambda: bracket(RelayModel(4, [Layer(0)]), 1), ValueError, "relay other than 0"),
+    (lambda: bracket_ball(good, -1), ValueError, "t must be positive"),
+    (lambda: rate(good).ball(1), ValueError, "t must be greater than 1, got 1"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD, ids=[message[:40] for _, _, message in BAD])
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
