@@ -1,0 +1,151 @@
+"""Curves prepared for estimation: grouped into cells equal in log t, with the noise correlations to try."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaymodel.checks import real
+from relaymodel.curve import Curve
+
+Array = NDArray[np.float64]
+
+COUNT = 128
+"""Most cells a curve is grouped into; a curve with no more points than this is used point by point."""
+
+LEAST = 6
+"""Fewest points from which an error can be estimated: a local quadratic leaves 3 degrees of freedom."""
+
+FIRST = 16.0
+"""Where a fit starts unless told otherwise: before it the first few tokens' own words dominate."""
+
+
+class UnderdeterminedError(ValueError):
+    """The curve holds too little to answer; `partial` holds what could be computed.
+
+    Attributes
+    ----------
+    partial
+        `PowerLaw` where a power law could still be fitted, otherwise a float: the slope
+        -dlog D/dlog t between the first and the last point used, without an error.
+    """
+
+    def __init__(self, message: str, partial: object) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Means of log t and log D over groups of neighbouring points.
+
+    A cell covers an equal length of log t, so that a dense linear curve does not let its last octave
+    outvote all the others.  `starts` (K,) indexes the first point of each cell, `sizes` (K,) counts them.
+    """
+
+    t: Array
+    starts: NDArray[np.intp]
+    sizes: Array
+    x: Array
+    y: Array
+    relative: Array | None
+
+    @classmethod
+    def of(cls, curve: Curve) -> "Cells":
+        """Group a curve; raise `UnderdeterminedError` if it holds fewer than `LEAST` points."""
+        x, y = np.log(curve.t), np.log(curve.distance)
+        if len(curve) < LEAST:
+            raise UnderdeterminedError(
+                f"the curve must hold at least {LEAST} points between t = {curve.t[0]:.6g} and {curve.t[-1]:.6g} "
+                f"for an error to be estimated, got {len(curve)}; widen the window or sample more densely",
+                partial=float(-(y[-1] - y[0]) / (x[-1] - x[0])),
+            )
+        if len(curve) <= COUNT:
+            starts = np.arange(len(curve))
+        else:
+            cell = np.minimum((x - x[0]) * (COUNT / (x[-1] - x[0])), COUNT - 1).astype(int)
+            starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        sizes = np.diff(starts, append=len(curve)).astype(float)
+        if sizes.size < LEAST:
+            raise UnderdeterminedError(
+                f"the points of the curve must spread over at least {LEAST} cells equal in log t, got {sizes.size} "
+                f"between t = {curve.t[0]:.6g} and {curve.t[-1]:.6g}; leave out the points that stand alone",
+                partial=float(-(y[-1] - y[0]) / (x[-1] - x[0])),
+            )
+        relative = None
+        if curve.stderr is not None and np.any(curve.stderr > 0):
+            square = (curve.stderr / curve.distance) ** 2
+            # a stderr of 0 among others is an accident of few pairs, and must not claim all the weight
+            square = np.maximum(square, 0.01 * np.mean(square))
+            relative = np.sqrt(np.add.reduceat(square, starts) / sizes)
+        mean_x, mean_y = (np.add.reduceat(values, starts) / sizes for values in (x, y))
+        return cls(curve.t, starts, sizes, mean_x, mean_y, relative)
+
+    def mean(self, values: Array) -> Array:
+        """Return the means (K,) over the cells of one value (T,) a point."""
+        means: Array = np.add.reduceat(values, self.starts) / self.sizes
+        return means
+
+    @property
+    def weights(self) -> Array:
+        """Lengths of log t (K,) the cells stand for, with mean 1: those beside a gap count at most twice."""
+        width: Array = np.gradient(self.x)
+        width = np.minimum(width, 2 * np.median(width))
+        return width / np.mean(width)
+
+    def correlations(self) -> Iterator[tuple[float, Array]]:
+        r"""Yield candidates for the noise of the cell means: correlation length, covariance (K, K).
+
+        A point's noise is white in part, and in part correlated along t:
+        $\langle \epsilon_t \epsilon_{t'} \rangle = (1-\phi)\,\delta_{tt'} + \phi\, e^{-|t-t'|/\tau}$, times the
+        points' own variances if the curve has a stderr.  Tokens, not log t, are what the noise of a
+        measured curve is correlated in.  The correlation length is the integral of the correlation,
+        $(1 - \phi)$ times the spacing plus $2 \phi\tau$: the tokens that are worth one independent point.
+        """
+        scale = 1.0 if self.relative is None else np.outer(self.relative, self.relative)
+        white = np.diag(1 / self.sizes)
+        spacing = float(np.min(np.diff(self.t)))
+        yield spacing, white * scale
+        longest = (self.t[-1] - self.t[0]) / 8
+        for tau in np.geomspace(2 * spacing, longest, 6) if longest > 2 * spacing else ():
+            smooth = self._averaged(float(tau))
+            for phi in (0.2, 0.5, 0.8):
+                yield (1 - phi) * spacing + 2 * phi * tau, ((1 - phi) * white + phi * smooth) * scale
+
+    def _averaged(self, tau: float) -> Array:
+        """Return exp(-|t - t'|/tau) averaged over pairs of cells (K, K); the exponential factorises."""
+        ends = np.append(self.starts[1:], self.t.size) - 1
+        first, last = self.t[self.starts], self.t[ends]
+        cell = np.repeat(np.arange(self.sizes.size), self.sizes.astype(int))
+        forward = self.mean(np.exp((self.t - last[cell]) / tau))
+        backward = self.mean(np.exp((first[cell] - self.t) / tau))
+        gap = np.maximum(first[None, :] - last[:, None], 0)  # from row cell to a later column cell
+        upper = np.triu(forward[:, None] * np.exp(-gap / tau) * backward[None, :], 1)
+        # within a cell the points are as good as equally spaced
+        inside = np.ones_like(first)
+        for k in np.flatnonzero(self.sizes > 1):
+            n = int(self.sizes[k])
+            lag = np.arange(1, n)
+            inside[k] = (1 + 2 * np.sum((1 - lag / n) * np.exp(-lag * (last[k] - first[k]) / ((n - 1) * tau)))) / n
+        averaged: Array = upper + upper.T + np.diag(inside)
+        return averaged
+
+
+def part(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
+    """Return the part of the curve from `t_min` to `t_max`, both checked; None leaves an end open."""
+    low, high = (None if t is None else float(real(name, t)) for name, t in (("t_min", t_min), ("t_max", t_max)))
+    return curve.window(low, high)
+
+
+def window(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
+    """Return the part of the curve to fit: from `t_min`, by default from t = 16, to `t_max`, by default the end.
+
+    The default start is 16 if at least a decade and `LEAST` points remain from there on; otherwise it is
+    the curve's first point.
+    """
+    used = part(curve, t_min, t_max)
+    if t_min is not None:
+        return used
+    rest = np.count_nonzero(used.t >= FIRST)
+    return used.window(t_min=FIRST) if rest >= LEAST and used.t[-1] >= 10 * FIRST else used

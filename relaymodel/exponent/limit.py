@@ -1,0 +1,330 @@
+"""The limit of the exponent at t to infinity, extrapolated in powers of 1/log t."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from relaymodel.checks import positive_integer, real
+from relaymodel.curve import Curve
+from relaymodel.exponent.cells import LEAST, Array, Cells, UnderdeterminedError, window
+from relaymodel.exponent.power_law import fit_power_law
+from relaymodel.exponent.result import figure, table
+from relaymodel.exponent.smoothing import ROUNDING, smooth
+from relaymodel.model import RelayModel
+
+HIGHEST = 8
+"""Highest degree tried on a curve: beyond it rounding errors take over, even in noise-free data."""
+
+SHARES = (1.0, 0.8, 0.64, 0.51)
+"""Late parts of the window, as shares of its length in log t, that the limit is compared over."""
+
+EARLIEST = 2.0
+"""The first t used: powers of 1/log t are of no use near t = 1."""
+
+MODEL_DEGREE = 4
+
+WIDEST = 10.0
+"""A limit with a larger error than this is refused: it would say nothing about anything."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The exponent's limit; see `extrapolate_exponent`.
+
+    Attributes
+    ----------
+    value, stderr
+        The limit, and its standard error: the next two combined.
+    noise_stderr
+        The part of it that noise explains.
+    truncation
+        The part of it that comes from cutting the series: how far the value moves with degree and window.
+    degree
+        Highest power of 1/log t.
+    window, points
+        First and last t of the part of the curve the value rests on, and its number of points.
+    prompt
+        Prompt length P that log(P + t) was taken with; 0 for log t.
+    method, provenance
+        How the value was found, and what the curve says of itself.
+    """
+
+    value: float
+    stderr: float
+    noise_stderr: float
+    truncation: float
+    degree: int
+    window: tuple[float, float]
+    points: int
+    prompt: int
+    method: str
+    provenance: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"Limit({figure(self.value, self.stderr)}, degree {self.degree}, "
+            f"t = {self.window[0]:.6g}..{self.window[1]:.6g})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("limit of α", figure(self.value, self.stderr)),
+            ("error from noise", f"{self.noise_stderr:.2g}"),
+            ("error from cutting the series", f"{self.truncation:.2g}"),
+            ("degree in 1/log", self.degree),
+            ("window", f"t = {self.window[0]:.6g} to {self.window[1]:.6g}, {self.points} points"),
+            ("method", self.method),
+        ]
+        return table("Limit of the exponent", [*rows, *self.provenance.items()])
+
+
+def extrapolate_exponent(
+    source: Curve | RelayModel,
+    *,
+    t_min: float | None = None,
+    t_max: float | None = None,
+    degree: int | None = None,
+    prompt: int | None = None,
+) -> Limit:
+    r"""Extrapolate the exponent to t at infinity, in powers of 1/log t (THEORY section 3).
+
+    $$ \alpha(t) = \alpha_\infty + c_1/\log t + \dots + c_d/(\log t)^d, \qquad
+       \log D = a - \alpha_\infty \log t - c_1 \log\log t + c_2/\log t + \dots $$
+
+    The second form, linear in its coefficients, is fitted to a curve by generalised least squares with the noise that
+    `estimate_exponent` finds, scaled to the residuals; the first to the exact local exponents of a model.
+    log t is taken as log(P + t) where the prompt length P is known: the limit is the same, and corrections in P/t,
+    which powers of 1/log t cannot follow, fall away.
+
+    The cut series is what limits the answer, and the error says so: its `truncation` part is the sum of the last two
+    changes with degree (twice the change from degree 0 to 1 at degree 1), or twice the change when the first fifth
+    of the window is left out, if that is more.  Degree and window are those of the smallest total error, to which the
+    spread of all choices with at most twice that error is added.  It remains an estimate from a finite window.
+    What appears only beyond it cannot be seen: a slightly smaller position exponent, or the whole decay where the curve
+    is still flat within its noise.
+
+    Parameters
+    ----------
+    source
+        A curve, or a model.  Of a model, `local_exponent` is taken at 11 points, not the limit that is known.
+    t_min, t_max
+        The window.  For a curve, as in `fit_power_law`; t below 2 is not used.  For a model, by default from
+        2^20, times P/2^10 for prompts longer than 2^10, to the 1.5th power of that: 2^20 to 2^30.
+    degree
+        Highest power of 1/log t, at least 1; by default 4 for a model and the data's choice of 1 to 8 for a curve.
+    prompt
+        For a curve, the prompt length P.  By default the curve's provenance entry `prompt` if that is an integer;
+        otherwise 0, for log t.  A model knows its own.
+
+    Raises
+    ------
+    UnderdeterminedError
+        For a curve with fewer than degree + 6 points or less than one decade of P + t in the window, one whose
+        limit changes more with each degree (it ends before its exponent settles), and one too noisy to know the
+        limit to 10.  `partial` is the `PowerLaw` of the window, or the slope if there are fewer than 6 points.
+    TypeError, ValueError
+        For a source that is neither, a `prompt` beside a model, a degree below 1, a prompt below 0.
+
+    Examples
+    --------
+    >>> t = np.geomspace(1e2, 1e7, 80)
+    >>> limit = extrapolate_exponent(Curve(t, np.log(t) ** 5 / t))
+    >>> abs(limit.value - 1) < limit.stderr < 0.01
+    True
+    >>> extrapolate_exponent(Curve([20, 30, 40, 50, 60, 70, 80], [7, 6, 5, 4.5, 4, 3.8, 3.6]))
+    Traceback (most recent call last):
+    relaymodel.exponent.cells.UnderdeterminedError: the window must cover a decade of t, got 20 to 80, ...
+    """
+    if degree is not None:
+        degree = positive_integer("degree", degree)
+    if isinstance(source, RelayModel):
+        if prompt is not None:
+            raise ValueError(f"prompt must be left out for a model, which has its own, got {prompt!r}")
+        return _of_model(source, t_min, t_max, MODEL_DEGREE if degree is None else degree)
+    if not isinstance(source, Curve):
+        raise TypeError(f"source must be a Curve or a RelayModel, got one of type {type(source).__name__}")
+    return _of_curve(source, t_min, t_max, degree, _prompt(source, prompt))
+
+
+def _prompt(curve: Curve, prompt: int | None) -> int:
+    if prompt is not None:
+        return positive_integer("prompt", prompt, least=0)
+    stated = curve.provenance.get("prompt", "")
+    return int(stated) if stated.isascii() and stated.isdigit() else 0
+
+
+def _of_model(model: RelayModel, t_min: float | None, t_max: float | None, degree: int) -> Limit:
+    from relaymodel.exact import local_exponent
+
+    low = max(2.0**20, 2.0**10 * model.prompt) if t_min is None else float(real("t_min", t_min))
+    high = low**1.5 if t_max is None else float(real("t_max", t_max))
+    if not 0 < low < high:
+        raise ValueError(f"t_min must be positive and below t_max, got {low:.6g} and {high:.6g}")
+    points = max(11, degree + 3)
+    t = np.geomspace(low, high, points)
+    position = model.prompt + t
+    # -dlog D/dlog(P + t) has the same limit, without corrections in P/t
+    alpha = np.asarray(local_exponent(model, t)) * position / t
+    inverse = 1 / np.log(position)
+    powers = np.vander(inverse / inverse.max(), degree + 1, increasing=True)
+    rows = [np.linalg.pinv(powers[:, : d + 1])[0] for d in range(degree + 1)]
+    values = [float(row @ alpha) for row in rows]
+    rounding = 1e-12 * float(np.linalg.norm(rows[-1]))
+    truncation = _truncation(values)
+    return Limit(
+        value=values[-1],
+        stderr=float(np.hypot(rounding, truncation)),
+        noise_stderr=rounding,
+        truncation=truncation,
+        degree=degree,
+        window=(low, high),
+        points=points,
+        prompt=model.prompt,
+        method="exact local exponents, least squares in powers of 1/log(P + t)",
+        provenance={"model": repr(model)},
+    )
+
+
+def _truncation(values: list[float]) -> float:
+    """Return the last two changes of values at rising degree, added up; twice the change if there is one only."""
+    changes = [abs(b - a) for a, b in pairwise(values[-3:])]
+    return float(sum(changes) * (2 if len(changes) == 1 else 1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A degree and a late part of the window: the limit, its noise, and where the part starts."""
+
+    value: float
+    noise: float
+    truncation: float
+    degree: int
+    first: int
+
+    @property
+    def total(self) -> float:
+        return float(np.hypot(self.noise, self.truncation))
+
+
+def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: int | None, prompt: int) -> Limit:
+    used = window(curve, t_min, t_max)
+    late = np.count_nonzero(used.t >= EARLIEST)
+    if LEAST <= late < len(used):
+        used = used.window(EARLIEST)
+    cells = Cells.of(used)
+    name = f"{prompt} + t" if prompt else "t"
+    needed = (1 if degree is None else degree) + LEAST
+    low, high = used.t[0] + prompt, used.t[-1] + prompt
+    if used.t[0] < EARLIEST or high < 10 * low or cells.x.size < needed:
+        lacking = (
+            f"hold at least {needed} points apart in log t from t = {EARLIEST:g} on, got {min(late, cells.x.size)}"
+            if used.t[0] < EARLIEST or cells.x.size < needed
+            else f"cover a decade of {name}, got {low:.6g} to {high:.6g}"
+        )
+        raise UnderdeterminedError(
+            f"the window must {lacking}, for a limit to be extrapolated; take a longer curve, or fit_power_law "
+            "for the exponent of the window",
+            partial=fit_power_law(used, t_min=float(used.t[0])),
+        )
+    fit = smooth(cells, np.empty(0))
+    x = cells.mean(np.log(used.t + prompt))
+    candidates = [c for c in _candidates(x, cells.y, fit.noise, fit.shared) if degree in (None, c.degree)]
+    if not candidates:
+        raise UnderdeterminedError(
+            "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "
+            f"tried; the window ends at t = {used.t[-1]:.6g}, before the exponent settles towards a limit: take a "
+            "longer curve, or state the prompt length",
+            partial=fit_power_law(used, t_min=float(used.t[0])),
+        )
+    best, spread = _choose(candidates)
+    if np.hypot(best.total, spread) > WIDEST:
+        raise UnderdeterminedError(
+            f"the limit must be known to {WIDEST:g} or better, got {figure(best.value, best.total)}: noise hides how "
+            "the exponent drifts; take a longer curve or average more pairs",
+            partial=fit_power_law(used, t_min=float(used.t[0])),
+        )
+    start = int(cells.starts[best.first])
+    return Limit(
+        value=best.value,
+        stderr=float(np.hypot(best.total, spread)),
+        noise_stderr=best.noise,
+        truncation=float(np.hypot(best.truncation, spread)),
+        degree=best.degree,
+        window=(float(used.t[start]), float(used.t[-1])),
+        points=len(used) - start,
+        prompt=prompt,
+        method=f"generalised least squares in powers of 1/log({name})",
+        provenance=curve.provenance,
+    )
+
+
+def _choose(candidates: list[_Candidate]) -> tuple[_Candidate, float]:
+    """Return the candidate of least error, and how far those nearly as good are spread about it."""
+    best = min(candidates, key=lambda c: c.total)
+    near = [c for c in candidates if c.total <= 2 * best.total]
+    weights = np.array([max(c.total, 1e-300) ** -2 for c in near])
+    deviations = np.array([c.value - best.value for c in near])
+    return best, float(np.sqrt(np.average(deviations**2, weights=weights)))
+
+
+def _candidates(x: Array, y: Array, noise: Array, shared: Array) -> list[_Candidate]:
+    """Return the limits at every degree and late part of the window, with the errors that comparing them gives.
+
+    Degrees next to which the changes grow, by more than noise explains, are left out: the series has not begun to
+    converge there, and its last changes say nothing of the rest.
+    """
+    table: list[list[tuple[float, float]]] = []  # [part][degree]: limit, noise
+    firsts: list[int] = []
+    for share in SHARES:
+        first = int(np.searchsorted(x, x[-1] - share * (x[-1] - x[0]) * (1 + 1e-12)))
+        if table and (x[-1] - x[first] < np.log(10) or x.size - first < LEAST + 1):
+            break
+        part = slice(first, None)
+        firsts.append(first)
+        table.append(_limits(x[part], y[part], noise[part, part], shared[part, part]))
+    candidates = []
+    for i, (first, limits) in enumerate(zip(firsts, table, strict=True)):
+        grows = _growing(limits)
+        for d in range(1, len(limits)):
+            if grows[d] or grows[d + 1]:
+                continue
+            value, error = limits[d]
+            truncation = _truncation([v for v, _ in limits[: d + 1]])
+            if i + 1 < len(table) and d < len(table[i + 1]):
+                truncation = max(truncation, 2 * abs(value - table[i + 1][d][0]))
+            elif i > 0:
+                truncation = max(truncation, abs(value - table[i - 1][d][0]))
+            candidates.append(_Candidate(value, error, truncation, d, first))
+    return candidates
+
+
+def _growing(limits: list[tuple[float, float]]) -> list[bool]:
+    """Return for each degree, and for one more, whether its change is larger than the one before, beyond two errors."""
+    grows = [False, False]
+    for (a, _), (b, small), (c, large) in zip(limits, limits[1:], limits[2:], strict=False):
+        grows.append(abs(c - b) - 2 * large > abs(b - a) + 2 * small)
+    return [*grows, False]
+
+
+def _limits(x: Array, y: Array, noise: Array, shared: Array) -> list[tuple[float, float]]:
+    """Return the limit and its noise error at degree 0, 1, ... by generalised least squares."""
+    lower = np.linalg.cholesky(noise)
+    data = solve_triangular(lower, y, lower=True)
+    found = []
+    for degree in range(min(HIGHEST, x.size - LEAST) + 1):
+        # integrals of (x0/x)^k, scaled so that the coefficients are of the size of their effect on alpha
+        terms = [x[0] ** k * x ** (1 - k) / (k - 1) if k > 1 else -x[0] * np.log(x) for k in range(1, degree + 1)]
+        design = solve_triangular(lower, np.stack([np.ones_like(x), -x, *terms], axis=1), lower=True)
+        size = np.linalg.norm(design, axis=0)
+        inverse = np.linalg.pinv(design / size, rcond=1e-14)
+        coefficients = inverse @ data
+        freedom = x.size - degree - 2
+        rounding = np.linalg.norm(solve_triangular(lower, ROUNDING * np.maximum(1, np.abs(y)), lower=True))
+        square = np.sum((data - design / size @ coefficients) ** 2) + rounding**2
+        row = solve_triangular(lower, inverse[1], lower=True, trans="T") / size[1]
+        variance = square / (freedom - 2) * np.sum(inverse[1] ** 2) / size[1] ** 2 + row @ shared @ row
+        found.append((float(coefficients[1] / size[1]), float(np.sqrt(variance))))
+    return found

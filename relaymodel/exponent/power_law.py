@@ -1,0 +1,167 @@
+"""A power law fitted to a window of a curve, with an honest error and a test of whether it is one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.stats import f as f_distribution
+
+from relaymodel.curve import Curve
+from relaymodel.exponent.cells import Array, Cells, window
+from relaymodel.exponent.result import figure, table
+from relaymodel.exponent.smoothing import smooth
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    r"""The power law $D \approx A t^{-\alpha}$ of a window; see `fit_power_law`.
+
+    Attributes
+    ----------
+    alpha, stderr
+        Exponent, and its standard error: noise, correlated along t, and drift of the exponent in the window.
+    noise_stderr
+        The part of it that comes from noise alone.
+    naive_stderr
+        What the textbook formula for independent residuals says: far too small.
+    amplitude, amplitude_stderr
+        A, which is D extrapolated to t = 1, and its standard error by the same account.
+    window, points
+        First and last t, and the number of points.
+    drift, drift_stderr
+        Change of the local exponent from the window's first to its last t, by a quadratic of least squares.
+    p_value
+        Probability that a true power law would bend as much as this one or more.
+    adequate
+        Whether a pure power law describes the window: `p_value >= 0.05`.
+    scatter, correlation_length
+        Standard deviation of one point's log D, and how many tokens are worth one independent point.
+    method, provenance
+        How the values were found, and what the curve says of itself.
+    """
+
+    alpha: float
+    stderr: float
+    noise_stderr: float
+    naive_stderr: float
+    amplitude: float
+    amplitude_stderr: float
+    window: tuple[float, float]
+    points: int
+    drift: float
+    drift_stderr: float
+    p_value: float
+    adequate: bool
+    scatter: float
+    correlation_length: float
+    method: str = "least squares of log D on log t"
+    provenance: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"PowerLaw(alpha = {figure(self.alpha, self.stderr)}, t = {self.window[0]:.6g}..{self.window[1]:.6g}, "
+            f"{'adequate' if self.adequate else 'not adequate'}, drift = {figure(self.drift, self.drift_stderr)})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("α", figure(self.alpha, self.stderr)),
+            ("error from noise alone", f"{self.noise_stderr:.2g}"),
+            ("error if residuals were independent", f"{self.naive_stderr:.2g}"),
+            ("window", f"t = {self.window[0]:.6g} to {self.window[1]:.6g}, {self.points} points"),
+            ("drift of α in the window", figure(self.drift, self.drift_stderr)),
+            ("a pure power law is adequate", f"{'yes' if self.adequate else 'no'} (p = {self.p_value:.2g})"),
+            ("method", self.method),
+        ]
+        return table("Power law", [*rows, *self.provenance.items()])
+
+
+def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | None = None) -> PowerLaw:
+    r"""Fit $D = A t^{-\alpha}$ to a window by least squares of log D on log t.
+
+    Every length of log t weighs the same: on log-spaced points this is `np.polyfit(log t, log D, 1)`; on dense
+    ones `np.polyfit` would give the last octave half of all the weight.
+
+    The exponent describes the window.  A forgetting curve $(\log t)^{L-1}/t$ gives 0.2 to 0.8 with a tiny
+    `naive_stderr` where its limit is 1 (THEORY section 3); `extrapolate_exponent` is for the limit.  The standard
+    error is the root of `noise_stderr`^2 + max(0, `drift`^2 - `drift_stderr`^2)/12, where the last term is the variance
+    of an exponent that drifts evenly over the window, and the noise is the one `estimate_exponent` finds.
+    `adequate` tests the bend: the generalised least squares gain from adding $(\log t)^2$ and $(\log t)^3$,
+    as an F statistic.
+
+    Parameters
+    ----------
+    curve
+        At least 6 points in the window.
+    t_min, t_max
+        The window.  `t_max` is by default the last t.  `t_min` is by default 16 if at least a decade and 6 points
+        remain from there on, otherwise the first t.
+
+    Raises
+    ------
+    UnderdeterminedError
+        For fewer than 6 points; `partial` is the slope between the first and the last.
+    ValueError
+        For a window with fewer than 2 points.
+
+    Examples
+    --------
+    >>> t = np.geomspace(1e2, 1e7, 80)
+    >>> fit_power_law(Curve(t, 3 * t**-0.5)).adequate
+    True
+    >>> fit_power_law(Curve(t, np.log(t) / t))  # the limit is 1
+    PowerLaw(alpha = ..., t = 100..1e+07, not adequate, drift = ...)
+    """
+    used = window(curve, t_min, t_max)
+    cells = Cells.of(used)
+    fit = smooth(cells, np.empty(0))
+    n = cells.x.size
+    weights = cells.weights
+    line = np.stack([np.ones(n), -cells.x], axis=1)
+    normal = np.linalg.inv(line.T @ (weights[:, None] * line))
+    functional = normal @ line.T * weights
+    log_amplitude, alpha = functional @ cells.y
+    residual = cells.y - line @ (log_amplitude, alpha)
+    naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
+    covariance = functional @ (fit.noise + fit.shared) @ functional.T
+    drift, drift_stderr, p_value = _bend(cells, fit.noise, fit.shared, fit.freedom)
+    misfit = max(0.0, drift**2 - drift_stderr**2) / 12
+    centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
+    return PowerLaw(
+        alpha=float(alpha) + 0.0,
+        stderr=float(np.sqrt(covariance[1, 1] + misfit)),
+        noise_stderr=float(np.sqrt(covariance[1, 1])),
+        naive_stderr=float(naive),
+        amplitude=float(np.exp(log_amplitude)),
+        amplitude_stderr=float(np.exp(log_amplitude) * np.sqrt(covariance[0, 0] + misfit * centre**2)),
+        window=(float(used.t[0]), float(used.t[-1])),
+        points=len(used),
+        drift=drift,
+        drift_stderr=drift_stderr,
+        p_value=p_value,
+        adequate=p_value >= LEVEL,
+        scatter=fit.scatter,
+        correlation_length=fit.correlation_length,
+        provenance=curve.provenance,
+    )
+
+
+def _bend(cells: Cells, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:
+    """Return the drift of the exponent over the window, its error, and the p-value of its being none."""
+    covariance = noise + shared
+    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
+    basis = np.polynomial.legendre.legvander(z, 3)
+    root = np.sqrt(cells.weights)
+    # P2 has slopes -3 and 3 at the ends of the window, and dz/dlog t = 2/width
+    drift = -12 / (cells.x[-1] - cells.x[0]) * np.linalg.pinv(basis[:, :3] * root[:, None])[2] * root
+    lower = np.linalg.cholesky(covariance)
+    directions = np.linalg.qr(solve_triangular(lower, basis, lower=True))[0][:, 2:]
+    gain = float(np.sum((directions.T @ solve_triangular(lower, cells.y, lower=True)) ** 2)) / 2
+    return (
+        float(drift @ cells.y) + 0.0,
+        float(np.sqrt(drift @ covariance @ drift)),
+        float(f_distribution.sf(gain, 2, freedom)),
+    )
