@@ -1,6 +1,6 @@
 """The specification of the linear relay model: what a layer does, and how layers are stacked."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -82,7 +82,7 @@ class RelayModel:
     prompt
         Number of prompt tokens P, an integer of at least 1.
     layers
-        At least one `Layer`.  Their order does not matter (THEORY section 2).
+        At least one `Layer`; any iterable, kept as a tuple.  Their order does not matter (THEORY section 2).
 
     Raises
     ------
@@ -101,7 +101,7 @@ class RelayModel:
     """
 
     prompt: int
-    layers: tuple[Layer, ...]
+    layers: Sequence[Layer]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", positive_integer("prompt", self.prompt))

@@ -8,10 +8,12 @@ from relaymodel.plotting.bound import plot_bracket, plot_rate, plot_tightness
 from relaymodel.plotting.decay import plot_curve, plot_difference, plot_influence, plot_power_law
 from relaymodel.plotting.exponent import plot_local_exponent
 from relaymodel.plotting.figure import check_suffix, grid, panels, save, style
+from relaymodel.plotting.formula import formula_svg
 from relaymodel.plotting.spread import plot_continuum, plot_token_influence
 
 __all__ = [
     "check_suffix",
+    "formula_svg",
     "grid",
     "panels",
     "plot_bracket",

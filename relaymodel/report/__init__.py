@@ -1,0 +1,94 @@
+"""Every claim of the theory derived, simulated or measured, with a verdict: HTML, figures and data.
+
+A claim is one function in `report/claims`, registered by `@claim`.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import relaymodel.report.claims  # noqa: F401  (registers the checks)
+from relaymodel import files
+from relaymodel.report.claim import CHECKS, Claim, Workspace
+from relaymodel.report.page import render
+
+__all__ = ["Claim", "Report", "reproduce"]
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `reproduce` found, and the folder it wrote."""
+
+    folder: Path
+    claims: tuple[Claim, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim holds."""
+        return all(claim.passed for claim in self.claims)
+
+    def __repr__(self) -> str:
+        good = sum(claim.passed for claim in self.claims)
+        return f"Report({good} of {len(self.claims)} claims hold, in {self.folder}, {self.seconds:.0f} s)"
+
+
+def reproduce(out: files.PathLike, *, overwrite: bool = False, progress: Progress | None = None) -> Report:
+    """Check every claim of THEORY sections 1-4 and 6 and write a report.
+
+    Parameters
+    ----------
+    out
+        Folder for `index.html` (self-contained), `figures/` (PNG and SVG) and `data/` (CSV).  It must not exist,
+        or be empty; it appears when everything is done, and only then.
+    overwrite
+        Replace a folder that is there.
+    progress
+        Called as progress(done, total, title) before each claim and at the end.
+
+    Returns
+    -------
+    Report
+        The claims with their verdicts.  A claim that fails is reported, not raised.
+
+    Raises
+    ------
+    OSError
+        If the folder exists (`FileExistsError`) or cannot be written; nothing is computed then.
+
+    Examples
+    --------
+    >>> report = reproduce("report")  # doctest: +SKIP
+    >>> report.passed  # doctest: +SKIP
+    True
+    """
+    target = files.claim(out, overwrite=overwrite)
+    start = time.perf_counter()
+    results = []
+    with files.folder(target, overwrite=overwrite) as folder:
+        for done, check in enumerate(CHECKS):
+            if progress is not None:
+                progress(done, len(CHECKS), check.title)
+            began = time.perf_counter()
+            workspace = Workspace(folder)
+            verdict = check.run(workspace)
+            results.append(
+                Claim(
+                    check.title,
+                    check.section,
+                    bool(verdict.passed),
+                    verdict.finding,
+                    verdict.explanation,
+                    tuple(workspace.tables),
+                    tuple(workspace.images),
+                    time.perf_counter() - began,
+                )
+            )
+        report = Report(target, tuple(results), time.perf_counter() - start)
+        files.write_text(folder / "index.html", render(report.claims, folder, report.seconds))
+    if progress is not None:
+        progress(len(CHECKS), len(CHECKS), "done")
+    return report

@@ -1,0 +1,122 @@
+"""What a claim is, how one is registered, and where it puts its figures and tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relaymodel import files, plotting
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers behind a claim: shown in the report, and written whole as CSV."""
+
+    name: str
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class Image:
+    """A figure behind a claim, written as PNG and SVG under `name`."""
+
+    name: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the theory, and what came of checking it.
+
+    Attributes
+    ----------
+    title, section
+        The statement, and the section of the theory it is from.
+    passed
+        The verdict.
+    finding
+        What was found, in one line with its figures.
+    explanation
+        What was done, in paragraphs: formulas between `$`, bold words between `**`, displayed formulas after `$$`.
+    tables, images
+        The numbers and pictures behind it.
+    seconds
+        How long it took.
+    """
+
+    title: str
+    section: str
+    passed: bool
+    finding: str
+    explanation: tuple[str, ...]
+    tables: tuple[Table, ...]
+    images: tuple[Image, ...]
+    seconds: float = 0.0
+
+
+@dataclass
+class Workspace:
+    """The folder of one report, which a claim fills with tables and figures."""
+
+    folder: Path
+    tables: list[Table] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
+
+    def table(self, name: str, caption: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Add a table and write it to `data/NAME.csv`; floats keep every digit there."""
+        table = Table(name, caption, tuple(header), tuple(tuple(row) for row in rows))
+        lines = [",".join(map(_quoted, line)) for line in (table.header, *table.rows)]
+        target = self.folder / "data" / f"{name}.csv"
+        target.parent.mkdir(exist_ok=True)
+        files.write_text(target, "\n".join(lines) + "\n")
+        self.tables.append(table)
+
+    def image(self, name: str, caption: str, figure: Any) -> None:
+        """Add a figure, or the figure around some axes, and write it to `figures/NAME.png` and `.svg`."""
+        (self.folder / "figures").mkdir(exist_ok=True)
+        for suffix in (".png", ".svg"):
+            plotting.save(figure, self.folder / "figures" / f"{name}{suffix}")
+        self.images.append(Image(name, caption))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the function that checks a claim returns."""
+
+    passed: bool
+    finding: str
+    explanation: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A registered claim: its title, the section it is from, and the function that checks it."""
+
+    title: str
+    section: str
+    run: Callable[[Workspace], Verdict]
+
+
+CHECKS: list[Check] = []
+"""Every registered claim, in the order of the report."""
+
+
+def claim(title: str, *, section: str) -> Callable[[Callable[[Workspace], Verdict]], Callable[[Workspace], Verdict]]:
+    """Register a function as the check of a claim.
+
+    The function receives a `Workspace`, adds tables and images to it, and returns a `Verdict`.  This is all
+    there is to adding a row to the report.
+    """
+
+    def register(run: Callable[[Workspace], Verdict]) -> Callable[[Workspace], Verdict]:
+        CHECKS.append(Check(title, section, run))
+        return run
+
+    return register
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value) if isinstance(value, float) else str(value)
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text

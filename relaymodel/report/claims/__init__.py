@@ -1,0 +1,7 @@
+"""The claims, in the order of the report: importing a module registers its checks."""
+
+# isort: off
+import relaymodel.report.claims.solution
+import relaymodel.report.claims.decay
+import relaymodel.report.claims.bound
+import relaymodel.report.claims.limits  # noqa: F401
