@@ -11,21 +11,20 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
-import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import position_exponents, signed_strengths
 
 from relaymodel import Curve, Layer, RelayModel
 from relaymodel.simulation import Layout, Simulation, SimulationState, simulate, stream
 from relaymodel.simulation.inputs import sample_points
 from relaymodel.simulation.recursion import carry
+from tests import strategies
 
 TINY = st.builds(Layout, rows=st.integers(1, 4), columns=st.sampled_from([1, 2, 4]))
 
 
-def models(depth=4, position=position_exponents):
-    return strategies.models(signed_strengths, signed_strengths, position, depth=depth, prompt=6)
+def models(depth=4, position=strategies.position_exponents):
+    return strategies.models(strategies.signed_strengths, strategies.signed_strengths, position, depth=depth, prompt=6)
 
 
 def sizes(model):
@@ -190,6 +189,13 @@ def test_which_samples_are_asked_for_changes_no_bit(model, layout, chosen, extra
     _, D = Simulation(model, layout=layout).advance(points[-1] + extra, samples=points)
     _, full = Simulation(model, layout=layout).advance(50, samples=every(50))
     assert D.tolist() == full[np.array(points) - 1].tolist()
+
+
+def test_unread_chunks_change_no_bit():
+    model = RelayModel(3, [Layer(relay, residual=0.75) for relay in uneven(3)])
+    t, D = Simulation(model).advance(3 * 10**6, samples=200)
+    for at, value in list(zip(t, D, strict=True))[-20::4]:
+        assert Simulation(model).advance(int(at), samples=[at])[1] == value
 
 
 def squared(t):

@@ -154,8 +154,7 @@ class Recursion:
             self.layers.append((*strengths, self.positions.index(g)))
             self.saturation.append(as_float(f"the value on the prompt before layer {i}", X))
             if bias is None:
-                head = as_float(f"the sum over the prompt before layer {i}", model.prompt * X)
-                self.initial[i] = head, float(model.prompt * X - Fraction(head))
+                self.initial[i, 0] = as_float(f"the sum over the prompt before layer {i}", model.prompt * X)
             X *= relay + residual
         self._scratch: Scratch | None = None
 
@@ -166,6 +165,7 @@ class Recursion:
         n times the mean of layer l's input over positions 1..n (with a bias: over the continuation only).
         """
         if self._scratch is None or self._scratch.shape[1] != columns:
+            self._scratch = None  # let the old arrays go before there are new ones
             self._scratch = Scratch(self.layout.rows, columns, len(self.positions))
         chunk = self._scratch
         np.add(chunk.index, float(self.prompt + start + 1), out=chunk.position)
