@@ -122,7 +122,8 @@ def plot_power_law(curve: Curve, fit: PowerLaw, *, ax: Axes | None = None) -> Ax
     ax = plot_curve({"curve": curve}, ax=ax)
     inside = np.array(fit.window)
     label = rf"$t^{{-\alpha}}$, $\alpha = {fit.alpha:.3f} \pm {fit.stderr:.3f}$"
-    ax.plot(curve.t, fit.amplitude * curve.t**-fit.alpha, color=RED, linestyle=(0, (2, 2)), linewidth=1.2)
+    line = fit.amplitude * curve.t**-fit.alpha
+    ax.plot(curve.t, line, color=RED, linestyle=(0, (2, 2)), linewidth=1.2, scaley=False)
     ax.plot(inside, fit.amplitude * inside**-fit.alpha, color=RED, linestyle="--", label=label)
     ax.axvspan(*fit.window, color=ORANGE, alpha=0.13, linewidth=0, label="window of the fit")
     return finish(ax)

@@ -89,7 +89,7 @@ def panels(count: int = 1) -> Figure:
 def save(figure: Figure | Axes, path: files.PathLike, *, overwrite: bool = False) -> Path:
     """Write a figure, or the figure around some axes, to a PNG, SVG or PDF file, whole or not at all.
 
-    The suffix of `path` decides.  The same figure gives the same bytes: no dates, no random identifiers.
+    The suffix of `path` decides.  A figure drawn anew gives the same bytes: no dates, no random identifiers.
 
     Raises `ValueError` for another suffix, `TypeError` for what is not a figure, and `OSError` (`FileExistsError`
     among them) if the file cannot be written.
@@ -134,8 +134,8 @@ def times(t: ArrayLike) -> Array:
 
 def against_t(ax: Axes, ylabel: str, *, yscale: str = "log", far: bool = False) -> None:
     """Label the axes and make that of t logarithmic; if `far` and t is astronomical, logarithmic in log t."""
-    # in proportion to 300 decades the usual margins would leave the float range
-    ax.margins(0 if ax.dataLim.x1 > LARGEST_T**0.9 else 0.02)
+    # in proportion to hundreds of decades the usual margins would leave the float range
+    ax.margins(0 if ax.dataLim.x1 > ASTRONOMICAL else 0.02)
     ax.set(xlabel=T_LABEL, ylabel=ylabel, yscale=yscale)
     if far and ax.dataLim.x1 > ASTRONOMICAL:
         ax.set_xscale("function", functions=(_squeeze, _stretch))
@@ -185,10 +185,14 @@ def finish(ax: Axes) -> Axes:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_formatter(NullFormatter())
-    handles, labels = ax.get_legend_handles_labels()
-    if handles:
-        columns = 2 if max(map(len, labels)) <= 34 and len(labels) > 1 else 1
-        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, columnspacing=1.2)
+    count = len(ax.get_legend_handles_labels()[0])
+    for columns in (2, 1)[count < 2 :] if count else ():
+        legend = ax.legend(
+            loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2, ncols=columns, columnspacing=1.2
+        )
+        # a legend wider than the axes would make the layout narrow the axes, and never settle
+        if legend.get_window_extent().width <= ax.get_window_extent().width:
+            break
     return ax
 
 
