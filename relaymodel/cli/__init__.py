@@ -1,0 +1,5 @@
+"""The command line: one thin function per command, everything heavy imported inside it."""
+
+from relaymodel.cli.app import app, main
+
+__all__ = ["app", "main"]
