@@ -63,7 +63,7 @@ class Scratch:
     def __init__(self, rows: int, columns: int, kinds: int) -> None:
         self.shape = (rows, columns)
         self.index = np.arange(float(rows))[:, None] + rows * np.arange(float(columns))
-        self.position, self.values, self.sums = (aligned(rows, columns) for _ in range(3))
+        self.position, self.values, self.sums, self.spare = (aligned(rows, columns) for _ in range(4))
         self.factors = [aligned(rows, columns) for _ in range(kinds)]
         self.weights = [aligned(rows, columns) for _ in range(kinds)]
         self.totals, self.offsets = aligned(columns), aligned(columns + 1)
@@ -209,7 +209,7 @@ class Recursion:
             sums *= attention.factor
             if attention.share is not None:
                 with np.errstate(under="ignore"):  # a share far below the rest may vanish beside it
-                    sums += attention.share * self.saturation[l]
+                    sums += np.multiply(attention.share, self.saturation[l], out=chunk.spare)
             if relay != 1:
                 sums *= relay
             if silent:
@@ -226,12 +226,13 @@ class Recursion:
         n, factor, weight = chunk.position, chunk.factors[kind], chunk.weights[kind]
         if self.bias is not None:
             share = weight
-            # beyond the last step the chunk's values are never read; always asking for a full chunk keeps vectorised
+            # beyond the last step the values are never read; always asking for a full chunk keeps vectorised
             # functions from rounding differently at another length
             t = np.minimum(np.arange(start + 1.0, start + n.size + 1.0), self.steps)
-            logits = self.bias(t)
+            prompt_weight = self.bias(t)
             with np.errstate(all="ignore"):  # a share that rounds to 0 or 1 is right to the last digit
-                prompt_weight = self.prompt * np.exp(logits)  # P v_t
+                np.exp(prompt_weight, out=prompt_weight)
+                prompt_weight *= self.prompt  # P v_t
                 chunk.natural(1 / (prompt_weight + t), out=factor)
                 chunk.natural(1 / (1 + t / prompt_weight), out=share)
             return Attention(factor, share=share)
