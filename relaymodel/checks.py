@@ -1,13 +1,18 @@
 """Checks of arguments, shared by every module: each error names the argument, the rule and the value."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 Number = int | float | Fraction
 """A real parameter.  NumPy scalars are accepted everywhere and converted without loss."""

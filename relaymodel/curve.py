@@ -1,18 +1,21 @@
 """Forgetting curves: how far two runs are apart, token by token, and the files they live in."""
 
-import csv
-import json
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaymodel import files
 from relaymodel.checks import demand, series, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
 COLUMNS = ("t", "layer", "distance", "stderr")
 
@@ -111,7 +114,7 @@ class Curve:
         ]
         return f"Curve({', '.join(parts)})"
 
-    def window(self, t_min: float | None = None, t_max: float | None = None) -> "Curve":
+    def window(self, t_min: float | None = None, t_max: float | None = None) -> Curve:
         """Return the part of the curve with `t_min <= t <= t_max`; None leaves an end open.
 
         >>> Curve([1, 2, 4, 8], [8, 4, 2, 1]).window(t_min=2).t
@@ -133,7 +136,7 @@ class Curve:
         return write_curves(path, {None: self}, overwrite=overwrite)
 
     @classmethod
-    def from_csv(cls, path: files.PathLike, *, layer: int | None = None) -> "Curve":
+    def from_csv(cls, path: files.PathLike, *, layer: int | None = None) -> Curve:
         """Read one curve; `layer` chooses among several in one file.
 
         Columns `t` and `distance`, in any order, `stderr` and `layer` optional, others ignored.  Commas,
@@ -152,6 +155,8 @@ class Curve:
 
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write a compressed NPZ file without pickled objects."""
+        import json  # here and below: what only files need is not loaded with the package
+
         arrays: dict[str, Any] = {"t": self.t, "distance": self.distance}
         if self.stderr is not None:
             arrays["stderr"] = self.stderr
@@ -164,8 +169,13 @@ class Curve:
         return files.write(path, fill, overwrite=overwrite)
 
     @classmethod
-    def from_npz(cls, path: files.PathLike) -> "Curve":
+    def from_npz(cls, path: files.PathLike) -> Curve:
         """Read what `to_npz` wrote; pickled objects are refused."""
+        import json
+        from zipfile import is_zipfile
+
+        if not is_zipfile(path):
+            raise ValueError(f"{path} must be an NPZ file that to_npz wrote, got something else")
         with np.load(path, allow_pickle=False) as data:
             for name in ("t", "distance"):
                 if name not in data:
@@ -205,6 +215,8 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
 
     Raises `ValueError` naming the file and, for a bad row, its line.  See `Curve.from_csv` for the format.
     """
+    import csv
+
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

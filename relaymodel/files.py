@@ -1,8 +1,6 @@
 """Output that is written whole or not at all."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +37,8 @@ def write(path: PathLike, fill: Callable[[Path], None], *, overwrite: bool = Fal
 
     If `fill` raises, or the process is interrupted, `path` is as it was before.
     """
+    import tempfile  # loaded only when something is written
+
     target = claim(path, overwrite=overwrite)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file")
@@ -72,6 +72,9 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
 
     If the block raises, `path` is as it was before.
     """
+    import shutil
+    import tempfile
+
     target = claim(path, overwrite=overwrite)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"{target} is a file; name a folder")

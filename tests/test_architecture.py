@@ -58,8 +58,16 @@ def sources():
             yield dotted, ast.parse(path.read_text(encoding="utf-8"))
 
 
+def executed(tree):
+    """The nodes of a tree, without what is imported for type checkers only."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING"):
+            yield node
+            yield from executed(node)
+
+
 def imports(tree):
-    for node in ast.walk(tree):
+    for node in executed(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

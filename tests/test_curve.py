@@ -109,6 +109,8 @@ def test_files_that_are_not_text(tmp_path):
         Curve.from_csv(path)
     with pytest.raises(FileNotFoundError):
         Curve.from_csv(tmp_path / "missing.csv")
+    with pytest.raises(ValueError, match=r"c\.csv must be an NPZ file"):
+        Curve.from_npz(path)
     np.savez(tmp_path / "c.npz", t=[1, 2])
     with pytest.raises(ValueError, match="must hold an array named distance, got t"):
         Curve.from_npz(tmp_path / "c.npz")
