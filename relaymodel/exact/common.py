@@ -18,7 +18,7 @@ import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
-from relaymodel.exact.powersums import SHIFT, digamma_difference, log_gamma_ratio, power_sums, power_sums_near
+from relaymodel.exact.powersums import digamma_difference, log_gamma_ratio, power_sums, power_sums_near
 from relaymodel.exact.spectrum import active_positions, path_coefficients, tail_sums
 from relaymodel.model import RelayModel
 
@@ -100,11 +100,7 @@ def token_influence(model: RelayModel, source: Array, position: Array) -> tuple[
     assert g is not None
     c = 1 + g
     weights = coefficients(model, tail=False)
-    low, span, count = source + g, position - source + 1, max(1, model.depth - 1)
-    sums = np.empty((count, source.size))
-    near = low >= SHIFT
-    sums[:, near] = power_sums_near(low[near], span[near], c, count)
-    sums[:, ~near] = power_sums(low[~near], span[~near], c, count)[0]
+    sums = power_sums_near(source + g, position - source + 1, c, max(1, model.depth - 1))
     h = complete_homogeneous(sums[: model.depth - 1])
     total = weights.values @ h
     condition = _condition(weights, h, total)

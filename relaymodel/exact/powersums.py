@@ -92,24 +92,27 @@ def power_sums(low: Array, span: Array, scale: float, count: int) -> tuple[Array
 
 
 def power_sums_near(low: Array, span: Array, scale: float, count: int) -> Array:
-    r"""Return the p_i, shape (count, T), each to full relative accuracy however small the span, for low >= 32.
+    r"""Return the p_i, shape (count, T), each to full relative accuracy however small the span or the scale.
 
-    The Euler-Maclaurin series of the difference, term by term: with x = low, $q = x/(x+d)$ and
-    $w_m = 1 - q^m = w_{m-1} + q^{m-1} w_1$, nothing cancels.
+    `low` and `span` have shape (T,).  The Euler-Maclaurin series of the difference, term by term: with x = low,
+    $q = x/(x+d)$ and $w_m = 1 - q^m = w_{m-1} + q^{m-1} w_1$, nothing cancels.
 
     `power_sums` is faster and has p_1 to full relative accuracy, the others absolutely: enough for the
     influence, where E_k falls with k, but not for one token's weight without residuals.
     """
-    smallest = float(np.min(low, initial=np.inf))
     high = low + span
-    q, first = low / high, span / high
-    w, power = [np.zeros_like(low), first], q
-    inverse = 1.0 / low
+    x, small_low, sums_low = _raise(low, scale, count)
+    y, small_high, sums_high = _raise(high, scale, count)
+    distance = span + SHIFT * (small_high * 1.0 - small_low * 1.0)  # negative if only the lower end was raised
+    smallest = float(np.min(x, initial=np.inf))
+    q, first = x / y, distance / y
+    w, power = [np.zeros_like(x), first], q
+    inverse = 1.0 / x
     square, ratio = inverse * inverse, scale * inverse
     sums = np.empty((count, low.size))
     front: Array | float = scale
     for i in range(1, count + 1):
-        series: Array | float = np.log1p(span / low) if i == 1 else 0.0
+        series: Array | float = np.log1p(distance / x) if i == 1 else 0.0
         needed = [b for j, b in enumerate(euler_maclaurin(i), 1) if abs(b) * smallest ** (-2 * j) > NEGLIGIBLE]
         while len(w) < i + 2 * len(needed) + 1:
             w.append(w[-1] + power * first)
@@ -123,6 +126,10 @@ def power_sums_near(low: Array, span: Array, scale: float, count: int) -> Array:
             series = series + coefficient * factor * w[i - 1 + 2 * j]
             factor = factor * square
         sums[i - 1] = front * series
+    if sums_low is not None:
+        sums[:, small_low] += sums_low
+    if sums_high is not None:
+        sums[:, small_high] -= sums_high
     return sums
 
 

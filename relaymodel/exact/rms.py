@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import show
 from relaymodel.exact.common import common_position, complete_homogeneous, round_scaled, scale_up
-from relaymodel.exact.powersums import log_gamma_ratio, power_sums
+from relaymodel.exact.powersums import log_gamma_ratio, power_sums_near
 from relaymodel.exact.spectrum import path_coefficients
 from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, times
 from relaymodel.model import RelayModel
@@ -82,7 +82,7 @@ def _rms(model: RelayModel, g: float, t: Array) -> Array:
     nodes, multiplicity = _rule(P)
     low = np.repeat(nodes + g, t.size)
     span = np.add.outer(P - nodes + 1, t).ravel()
-    h = complete_homogeneous(power_sums(low, span, c, max(1, model.depth - 1))[0][: model.depth - 1])
+    h = complete_homogeneous(power_sums_near(low, span, c, max(1, model.depth - 1))[: model.depth - 1])
     paths = (weights @ (h * h)).reshape(nodes.size, t.size)
     source = np.ones_like(nodes)
     if c != 1:  # c Gamma(s+g)/Gamma(s) in units of (P+c)^c; equal to 1 for g = 0

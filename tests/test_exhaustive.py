@@ -1,0 +1,115 @@
+"""Differential runs of nightly size: float, ball, Fraction and simulation on random models; nothing may differ.
+
+    python -m pytest tests/test_exhaustive.py -m exhaustive
+
+takes some ten minutes.  RELAYMODEL_SEED chooses other models, RELAYMODEL_CASES their number.
+"""
+
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+from relaymodel import Layer, RelayModel, influence, influence_ball, influence_fraction, local_exponent, token_influence
+from relaymodel.exact import PrecisionError, local_exponent_ball, token_influence_ball
+from relaymodel.simulation import stream
+
+CASES = int(os.environ.get("RELAYMODEL_CASES", "100000"))
+TINY = float(np.finfo(float).tiny)
+
+pytestmark = pytest.mark.exhaustive
+
+
+def random_model(rng):
+    """Any model of the promised domain, its corners drawn often."""
+    depth = int(
+        rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 32, 64], p=[0.1, 0.15, 0.15, 0.15, 0.15, 0.1, 0.1, 0.05, 0.03, 0.02])
+    )
+    prompt = int(np.exp(rng.uniform(0, np.log(1e9))))
+    kind = rng.choice(["equal", "uneven", "signed", "idle", "extreme"])
+    relay = {
+        "equal": np.full(depth, rng.uniform(0.01, 2)),
+        "uneven": rng.uniform(0, 3, depth),
+        "signed": rng.uniform(-3, 3, depth),
+        "idle": rng.choice([0.0, 0.7, 1.5], depth),
+        "extreme": rng.choice([1e-3, 1.0, 8.0], depth),
+    }[kind]
+    residual = rng.choice([0.0, 1.0, -1.0 if kind == "signed" else 0.5, rng.uniform(0, 2)], depth)
+    where = rng.choice(["zero", "common", "mixed", "clustered", "edge"], p=[0.35, 0.25, 0.2, 0.1, 0.1])
+    centre = rng.choice([rng.uniform(-0.99, 4), -0.999, -0.5, 1.0, 4.0])
+    position = {
+        "zero": np.zeros(depth),
+        "common": np.full(depth, centre),
+        "mixed": rng.uniform(-0.95, 4, depth),
+        "clustered": centre + 1e-12 * rng.integers(0, 5, depth),
+        "edge": np.full(depth, -1 + 10.0 ** -rng.integers(1, 10)),
+    }[where]
+    return RelayModel(prompt, [Layer(*map(float, row)) for row in zip(relay, residual, position, strict=True)])
+
+
+def check(value, exact, what, *, absolute=False):
+    """Assert that a float is right to 1e-12, or correctly rounded where float64 has fewer digits."""
+    size = abs(float(exact.mid()))
+    error = float(abs(arb(value) - exact).upper())
+    scale = max(1.0, size) if absolute else size
+    assert error <= 1e-12 * scale or (not absolute and size < TINY and error <= 5e-324), what
+
+
+def test_floats_against_balls(rng):
+    for _ in range(CASES):
+        model = random_model(rng)
+        t = (
+            float(np.exp(rng.uniform(np.log(0.01), np.log(1e300))))
+            if rng.random() < 0.7
+            else float(rng.integers(1, 1000))
+        )
+        if not any(layer.relay for layer in model.layers):
+            assert influence(model, t) == 0
+            continue
+        try:
+            exact = influence_ball(model, t, 20)
+        except PrecisionError:
+            continue
+        check(influence(model, t), exact, (model, t))
+        if exact != 0:
+            check(local_exponent(model, t), local_exponent_ball(model, t, 20), (model, t), absolute=True)
+
+
+def test_tokens_against_balls(rng):
+    for _ in range(CASES // 2):
+        model = random_model(rng)
+        n = int(np.exp(rng.uniform(0, np.log(1e15)))) + 1
+        s = int(rng.choice([1, 2, n, n - 1, max(1, n // 2), rng.integers(1, n + 1)]))
+        try:
+            exact = token_influence_ball(model, max(s, 1), n, 20)
+        except PrecisionError:
+            continue
+        check(token_influence(model, max(s, 1), n), exact, (model, s, n))
+
+
+def test_arrays_against_scalars(rng):
+    """A value must not depend on its neighbours in the array."""
+    for _ in range(max(1, CASES // 2000)):
+        model = random_model(rng)
+        if model.depth > 12 or not any(layer.relay for layer in model.layers):
+            continue
+        t = np.exp(rng.uniform(np.log(0.01), np.log(1e250), 50))
+        together, alone = influence(model, t), np.array([influence(model, float(x)) for x in t])
+        np.testing.assert_allclose(together, alone, rtol=2e-12, atol=1e-307)
+
+
+def test_recursion_against_everything(rng):
+    """Small models and t: Fraction, ball, float and simulation against the recursion itself."""
+    for _ in range(max(1, CASES // 100)):
+        model = random_model(rng)
+        model = RelayModel(int(rng.integers(1, 12)), model.layers[: int(rng.integers(1, 5))])
+        t = int(rng.integers(2, 25))
+        exact = model.differences(model.prompt + t)[-1]
+        assert influence_fraction(model, t) == exact, (model, t)
+        value = influence(model, t)
+        assert abs(Fraction(value) - exact) <= Fraction(1, 10**12) * abs(exact), (model, t)
+        bound = RelayModel(model.prompt, [Layer(abs(l.relay), abs(l.residual), l.position) for l in model.layers])
+        simulated = dict(stream(model, t, samples=[1, t]))[t]
+        assert abs(simulated - float(exact)) <= 1e-13 * float(bound.saturation), (model, t)
