@@ -22,7 +22,7 @@ from sympy.utilities.iterables import partitions
 
 from relaymodel.checks import positive_integer
 from relaymodel.derivation.notation import ALPHA, D, latex
-from relaymodel.derivation.poles import Pole, complete_homogeneous, hurwitz
+from relaymodel.derivation.poles import Pole, complete_homogeneous, hurwitz, is_small_integer
 from relaymodel.derivation.stack import P, t
 
 LOG = sympy.log(t)
@@ -144,7 +144,7 @@ def limit(poles: Sequence[Pole]) -> Limit:
 def prompt_factor(pole: Pole) -> sympy.Expr:
     """Return Gamma(P+1+g)/Gamma(P)."""
     g = pole.position
-    return sympy.rf(P, 1 + g) if g.is_Integer and g <= 8 else sympy.gamma(P + 1 + g) / sympy.gamma(P)
+    return sympy.rf(P, 1 + g) if is_small_integer(g) else sympy.gamma(P + 1 + g) / sympy.gamma(P)
 
 
 def relative_coefficients(pole: Pole, count: int) -> tuple[sympy.Expr, ...]:

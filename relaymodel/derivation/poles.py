@@ -52,13 +52,18 @@ class Pole:
     def prefactor(self) -> sympy.Expr:
         """Phi_g: P/N for g = 0, a quotient of products for small integers, of gamma functions otherwise."""
         g = self.position
-        if g.is_Integer and g <= 8:
+        if is_small_integer(g):
             return sympy.rf(P, 1 + g) / sympy.rf(N, 1 + g)
         return sympy.gamma(P + 1 + g) * sympy.gamma(N) / (sympy.gamma(P) * sympy.gamma(N + 1 + g))
 
     def power_sums(self, power_sum: Callable[[sympy.Expr, int], sympy.Expr]) -> list[sympy.Expr]:
         """Return p_1, ..., p_{m-1} in the given form."""
         return [power_sum(self.position, i) for i in range(1, self.multiplicity)]
+
+
+def is_small_integer(g: sympy.Expr) -> bool:
+    """Return whether quotients of gamma functions at g are written as products."""
+    return bool(g.is_Integer and g <= 8)
 
 
 def partial_fractions(layers: Sequence[SymbolicLayer]) -> tuple[Pole, ...]:
@@ -205,7 +210,7 @@ def _slope(pole: Pole, h: Sequence[sympy.Expr]) -> sympy.Expr:
 
 def _log_slope(g: sympy.Expr) -> sympy.Expr:
     """Return psi(N+1+g) - psi(N), a rational function for small integers g."""
-    if g.is_Integer and g <= 8:
+    if is_small_integer(g):
         return sympy.Add(*(1 / (N + i) for i in range(g + 1)))
     return sympy.digamma(N + 1 + g) - sympy.digamma(N)
 
