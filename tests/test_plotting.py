@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.special import eval_genlaguerre, iv
 
-from relaymodel import Curve, Layer, RelayModel, plotting
+from relaymodel import Curve, Layer, RelayModel, influence, plotting
 from relaymodel.exponent import estimate_exponent, fit_power_law
 
 MODEL = RelayModel.uniform(prompt=10, depth=6, relay=1)
@@ -132,7 +132,8 @@ def test_curve_has_a_band_of_one_standard_error():
 
 
 def test_difference_shows_zeros_apart():
-    ax = plotting.plot_difference(Curve([1, 2, 3], [1 / 2, 1 / 3, 0.26]), RelayModel(1, [Layer(1)]))
+    model = RelayModel(1, [Layer(1)])
+    ax = plotting.plot_difference(Curve([1, 2, 3], [*influence(model, [1, 2]), 0.26]), model)
     some, none = ax.get_lines()[:2]
     np.testing.assert_allclose(some.get_ydata(), [0.04], rtol=1e-12)
     assert none.get_label() == "no difference"
@@ -179,6 +180,14 @@ def test_bracket_holds_the_value_inside():
         assert lower[i] == pytest.approx(low / D, rel=1e-12)
         assert upper[i] == pytest.approx(high / D, rel=1e-12)
         assert lower[i] <= 1 <= upper[i]
+
+
+def test_equal_sides_are_drawn_as_one_line():
+    ax = plotting.plot_bracket(RelayModel.uniform(prompt=10, depth=2, relay=1), T)
+    upper, lower = (line.get_ydata() for line in ax.get_lines()[:2])
+    assert np.ptp([upper, lower]) < 1e-5 * np.ptp(ax.get_ylim())
+    ax.figure.draw_without_rendering()
+    assert ax.yaxis.get_offset_text().get_text() == ""
 
 
 def test_tightness_needs_three_layers_and_shrinks():

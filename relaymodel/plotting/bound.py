@@ -39,6 +39,9 @@ def plot_bracket(model: RelayModel, t: ArrayLike, *, ax: Axes | None = None) -> 
     ax.plot(at, sides.lower / D, color=BLUE, linestyle="-.", label="lower bound $/\\ D(t)$")
     ax.axhline(1, color="black", linewidth=1.6, label="exact value $D(t)\\ /\\ D(t)$")
     against_t(ax, "bound divided by the exact value", yscale="linear", far=True)
+    ax.ticklabel_format(axis="y", useOffset=False)
+    low, high = ax.get_ylim()
+    ax.set_ylim(min(low, 1 - 1e-6), max(high, 1 + 1e-6))  # rounding is not worth a picture
     return finish(ax)
 
 

@@ -96,8 +96,8 @@ def plot_difference(curve: Curve, model: RelayModel, *, ax: Axes | None = None) 
     numbers at 1.
 
     >>> model = RelayModel.uniform(prompt=1, depth=1, relay=1)
-    >>> plot_difference(Curve([1, 3], [0.5, 0.26]), model).get_lines()[0].get_ydata().round(2)
-    array([0.04])
+    >>> plot_difference(Curve([1, 3], [0.52, 0.26]), model).get_lines()[0].get_ydata().round(2)
+    array([0.04, 0.04])
     """
     ax = axes(ax)
     difference = np.abs(curve.distance / np.abs(influence(model, curve.t)) - 1)
