@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from relaymodel.checks import Number, real, show
 from relaymodel.exact.ball import end_position, refine
-from relaymodel.exact.common import coefficients, scale_up
 from relaymodel.exact.powersums import power_sums
+from relaymodel.exact.residues import scale_up, stack
 from relaymodel.exact.spectrum import path_coefficients, poles, tail_sums
 from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, rounding_error, times
 from relaymodel.model import RelayModel
@@ -87,7 +87,7 @@ def rate(model: RelayModel) -> Rate:
     """
     found = poles(model)
     if not found:
-        raise ValueError("model must have a layer with relay other than 0: its influence is 0 and has no rate")
+        raise ValueError(f"model must have an influence other than 0 for a rate, got {show(model)}")
     exponent = 1 + Fraction(int(found[0].position.p), int(found[0].position.q))
     return Rate(model, found[0].order - 1, exponent)
 
@@ -127,14 +127,14 @@ def bracket(model: RelayModel, t: ArrayLike | Fraction) -> Bracket:
             f"in float64, got {model.prompt}, {model.depth} and {show(flat.max(initial=0))}; use bracket_ball"
         )
     del exact  # a float within half a unit of t moves D by less than the outward rounding below
-    weights = coefficients(model, tail=True)
+    found = stack(model, tail=True)
     p1 = power_sums(np.array([model.prompt + 1.0]), flat, 1.0, 1)[0][0]
     front = model.prompt / (model.prompt + flat)
     slack = rounding_error(model.depth)
     sides = []
     for step, outward, towards in ((0.0, 1 - slack, 0.0), (1 / (model.prompt + 1), 1 + slack, np.inf)):
-        total = front * _polynomial(weights.values, p1, step) * outward
-        sides.append(np.nextafter(scale_up(total, weights.exponent), towards).reshape(shape))
+        total = front * _polynomial(found.poles[0].values, p1, step) * outward
+        sides.append(np.nextafter(scale_up(total, found.exponent), towards).reshape(shape))
     return Bracket(*(side if shape else float(side) for side in sides))
 
 
@@ -213,4 +213,4 @@ def _applies(model: RelayModel) -> None:
                 f"got {show(model.layers[i])} at layer {i}"
             )
     if not poles(model):
-        raise ValueError("model must have a layer with relay other than 0: its influence is 0")
+        raise ValueError(f"model must have an influence other than 0 for the two-sided bound, got {show(model)}")

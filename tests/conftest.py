@@ -2,6 +2,8 @@
 
 import os
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: small matrices, and workers side by side
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -79,7 +79,7 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     """
     N, lost = end_position(model, t)
     if not poles(model):
-        raise ValueError("model must have a layer with relay other than 0: its influence is 0 and has no exponent")
+        raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
     exact_t = N - model.prompt
 
     def evaluate() -> arb:

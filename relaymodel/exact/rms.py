@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import show
-from relaymodel.exact.common import common_position, complete_homogeneous, round_scaled, scale_up
 from relaymodel.exact.powersums import log_gamma_ratio, power_sums_near
-from relaymodel.exact.spectrum import path_coefficients
+from relaymodel.exact.residues import binary_exponent, complete_homogeneous, scale_up, scaled
+from relaymodel.exact.spectrum import active_positions, path_coefficients
 from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, times
 from relaymodel.model import RelayModel
 
@@ -55,10 +55,10 @@ def rms_influence(model: RelayModel, t: ArrayLike) -> Any:
     """
     check_model(model)
     _, flat, shape = times(t)
-    if all(relay == 0 for relay, _, _ in model.rational):
+    if not any(path_coefficients(model, square=True)[1:]):
         return np.zeros(shape) if shape else 0.0
-    g = common_position(model)
-    if g is None:
+    positions = active_positions(model)
+    if len(positions) > 1:
         raise ValueError(
             "model must have one position exponent common to all relaying layers for rms_influence: "
             "with different ones the 2^L paths have no common coefficients"
@@ -71,14 +71,15 @@ def rms_influence(model: RelayModel, t: ArrayLike) -> Any:
     result = np.empty(flat.size)
     step = max(1, CHUNK // _rule(model.prompt)[0].size)
     for start in range(0, flat.size, step):
-        result[start : start + step] = _rms(model, g, flat[start : start + step])
+        result[start : start + step] = _rms(model, float(positions[0]), flat[start : start + step])
     return result.reshape(shape) if shape else float(result[0])
 
 
 def _rms(model: RelayModel, g: float, t: Array) -> Array:
     c, P = 1 + g, model.prompt
     squares = path_coefficients(model, square=True)[1:]
-    weights, exponent = round_scaled(squares, squares)
+    exponent = binary_exponent(max(squares))
+    weights = scaled(squares, exponent)
     nodes, multiplicity = _rule(P)
     low = np.repeat(nodes + g, t.size)
     span = np.add.outer(P - nodes + 1, t).ravel()

@@ -26,7 +26,7 @@ class Pole:
 
     @property
     def order(self) -> int:
-        """Number of active layers that share this position exponent."""
+        """Order of the pole: the number of relaying layers at this position exponent, less zeros of f there."""
         return len(self.principal)
 
 
@@ -45,7 +45,7 @@ def poles(model: RelayModel) -> tuple[Pole, ...]:
     r"""Return the poles of $f(z) = \prod_l (\rho_l + \lambda_l (1+g_l)/(z+g_l))$ with their principal parts.
 
     Near $z = -g$, with $w = z + g$ and m layers at g, f is $w^{-m}$ times a power series; its first m
-    coefficients are the principal part.
+    coefficients are the principal part.  A zero of another layer may lower the order of a pole or remove it.
     """
     parts = []
     for position in active_positions(model):
@@ -66,25 +66,24 @@ def poles(model: RelayModel) -> tuple[Pole, ...]:
         with working(order=order):
             quotient = fmpq_series(numerator.coeffs(), prec=order) / fmpq_series(denominator.coeffs(), prec=order)
             series = [quotient[k] for k in range(order)]
-        parts.append(Pole(g, tuple(reversed(series))))
+        while series and series[0] == 0:
+            del series[0]
+        if series:
+            parts.append(Pole(g, tuple(reversed(series))))
     return tuple(parts)
 
 
 @lru_cache(maxsize=256)
-def path_coefficients(model: RelayModel, *, magnitude: bool = False, square: bool = False) -> tuple[fmpq, ...]:
+def path_coefficients(model: RelayModel, *, square: bool = False) -> tuple[fmpq, ...]:
     r"""Return $e_0, \dots, e_L$ with $\prod_l (\rho_l + \lambda_l u) = \sum_m e_m u^m$ (THEORY sections 2 and 5).
 
     $e_m$ is the total weight of the paths that relay at m layers and pass the residual at the others.
-    `magnitude` takes the absolute value of every strength, `square` its square.
+    `square` takes the square of every strength.
     """
     product = fmpq_poly([1])
     for relay, residual, _ in model.rational:
         a, b = rational(residual), rational(relay)
-        if magnitude:
-            a, b = abs(a), abs(b)
-        if square:
-            a, b = a * a, b * b
-        product *= fmpq_poly([a, b])
+        product *= fmpq_poly([a * a, b * b] if square else [a, b])
     return tuple(product[m] for m in range(model.depth + 1))
 
 

@@ -7,8 +7,9 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import demand, numbers, real, show
-from relaymodel.exact import common
+from relaymodel.exact import residues
 from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
+from relaymodel.exact.spectrum import poles
 from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
@@ -119,13 +120,15 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
         values[i] = float(model.eigenvalue(int(n[i])))
     rest = np.flatnonzero(s < n)
     good = np.zeros(rest.size, dtype=bool)
-    if common.common_position(model) is not None and model.depth <= DEEPEST:
+    if not poles(model):
+        return values.reshape(shape) if shape else float(values[0])
+    if model.depth <= DEEPEST:
         good = n[rest] <= 2**53
         for part in _chunks(np.flatnonzero(good)):
             here = rest[part]
-            value, condition = common.token_influence(model, s[here].astype(float), n[here].astype(float))
-            values[here] = value
-            good[part] = _promised(value, condition, model.depth)
+            sums = residues.token_influence(model, s[here].astype(float), n[here].astype(float))
+            values[here] = sums.value
+            good[part] = _promised(sums, model.depth)
     for i in rest[~good]:
         values[i] = _to_float(token_influence_ball(model, int(s[i]), int(n[i]), 20))
     return values.reshape(shape) if shape else float(values[0])
@@ -135,17 +138,17 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     check_model(model)
     exact, floats, shape = times(t)
     result = np.zeros(floats.size)
-    if all(relay == 0 for relay, _, _ in model.rational):
+    if not poles(model):
         if exponent:
-            raise ValueError("model must have a layer with relay other than 0: its influence is 0 and has no exponent")
+            raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
         return result.reshape(shape) if shape else 0.0
     good = np.zeros(floats.size, dtype=bool)
-    if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST and common.common_position(model) is not None:
+    if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
         good = floats <= LARGEST_T
         for part in _chunks(np.flatnonzero(good)):
-            value, alpha, condition = common.influence_and_exponent(model, floats[part], exponent=exponent)
-            result[part] = alpha if exponent else value
-            good[part] = _promised(1.0 if exponent else value, condition, model.depth)
+            sums = residues.influence(model, floats[part], exponent=exponent)
+            result[part] = sums.alpha if exponent else sums.value
+            good[part] = _promised(sums, model.depth, exponent=exponent)
     evaluate = local_exponent_ball if exponent else influence_ball
     for i in np.flatnonzero(~good):
         result[i] = _to_float(evaluate(model, float(floats[i]) if exact is None else exact[i], 20))
@@ -158,18 +161,21 @@ def check_model(model: object) -> None:
         raise TypeError(f"model must be a RelayModel, got {show(model)}")
 
 
-def _promised(value: Array | float, condition: Array, depth: int) -> NDArray[np.bool_]:
+def _promised(sums: residues.Sums, depth: int, *, exponent: bool = False) -> NDArray[np.bool_]:
     """Return where the fast path keeps PROMISE, by its condition number and the rounding errors committed."""
-    tiny = np.finfo(float).tiny
-    return (condition * rounding_error(depth) <= PROMISE) & np.isfinite(value) & (np.abs(value) >= tiny)
+    good: NDArray[np.bool_] = sums.condition * rounding_error(depth) <= PROMISE
+    if not exponent:
+        good &= np.isfinite(sums.value) & (np.abs(sums.value) >= np.finfo(float).tiny)
+    return good
 
 
 def rounding_error(depth: int) -> float:
-    """Return a bound on the relative rounding error of the positive sums of `common`.
+    """Return a bound on the relative rounding error of the sums in `residues`.
 
-    Power sums, Newton's recursion and the final sum commit about 4 L + 64 roundings of half a unit each.
+    Power sums, Newton's recursion and the final sum commit about 4 L + 64 roundings of half a unit each, and
+    the quotient of gamma functions, which g = 0 does not have, up to another 64.
     """
-    return (4 * depth + 64) * 2.0**-53
+    return (4 * depth + 128) * 2.0**-53
 
 
 def times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
