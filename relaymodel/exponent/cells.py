@@ -75,10 +75,8 @@ class Cells:
             )
         relative = None
         if curve.stderr is not None and np.any(curve.stderr > 0):
-            square = (curve.stderr / curve.distance) ** 2
-            # a stderr of 0 among others is an accident of few pairs, and must not claim all the weight
-            square = np.maximum(square, 0.01 * np.mean(square))
-            relative = np.sqrt(np.add.reduceat(square, starts) / sizes)
+            square = np.add.reduceat((curve.stderr / curve.distance) ** 2, starts) / sizes
+            relative = np.sqrt(_profile(np.add.reduceat(x, starts) / sizes, square))
         mean_x, mean_y = (np.add.reduceat(values, starts) / sizes for values in (x, y))
         return cls(curve.t, starts, sizes, mean_x, mean_y, relative)
 
@@ -89,9 +87,8 @@ class Cells:
 
     @property
     def weights(self) -> Array:
-        """Lengths of log t (K,) the cells stand for, with mean 1: those beside a gap count at most twice."""
+        """Lengths of log t (K,) the cells stand for, with mean 1."""
         width: Array = np.gradient(self.x)
-        width = np.minimum(width, 2 * np.median(width))
         return width / np.mean(width)
 
     def correlations(self) -> Iterator[tuple[float, Array]]:
@@ -130,6 +127,19 @@ class Cells:
             inside[k] = (1 + 2 * np.sum((1 - lag / n) * np.exp(-lag * (last[k] - first[k]) / ((n - 1) * tau)))) / n
         averaged: Array = upper + upper.T + np.diag(inside)
         return averaged
+
+
+def _profile(x: Array, square: Array) -> Array:
+    """Return stated variances smoothed over half an e-fold of t, with the same mean.
+
+    A stderr from a few pairs is itself a random number; weighting by it as it stands would hand the fit to the points
+    whose pairs happen to agree, and to those with a stderr of 0 altogether.
+    """
+    known = square > 0
+    exponent = -2 * (x[:, None] - x[None, known]) ** 2
+    kernel = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    smoothed: Array = np.exp(kernel @ np.log(square[known]) / kernel.sum(axis=1))
+    return smoothed * np.mean(square[known] / smoothed[known])
 
 
 def part(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:

@@ -2,24 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from relaymodel.checks import positive_integer, real
 from relaymodel.curve import Curve
-from relaymodel.exponent.cells import LEAST, Array, Cells, UnderdeterminedError, window
+from relaymodel.exponent.cells import LEAST, Cells, UnderdeterminedError, window
 from relaymodel.exponent.power_law import fit_power_law
 from relaymodel.exponent.result import figure, table
-from relaymodel.exponent.smoothing import ROUNDING, smooth
+from relaymodel.exponent.series import HIGHEST, choose, fit_series, truncation
+from relaymodel.exponent.smoothing import smooth
 from relaymodel.model import RelayModel
-
-HIGHEST = 8
-"""Highest degree tried on a curve: beyond it rounding errors take over, even in noise-free data."""
-
-SHARES = (1.0, 0.8, 0.64, 0.51)
-"""Late parts of the window, as shares of its length in log t, that the limit is compared over."""
 
 EARLIEST = 2.0
 """The first t used: powers of 1/log t are of no use near t = 1."""
@@ -114,7 +107,7 @@ def extrapolate_exponent(
         The window.  For a curve, as in `fit_power_law`; t below 2 is not used.  For a model, by default from
         2^20, times P/2^10 for prompts longer than 2^10, to the 1.5th power of that: 2^20 to 2^30.
     degree
-        Highest power of 1/log t, at least 1; by default 4 for a model and the data's choice of 1 to 8 for a curve.
+        Highest power of 1/log t, 1 to 8; by default 4 for a model and the data's choice for a curve.
     prompt
         For a curve, the prompt length P.  By default the curve's provenance entry `prompt` if that is an integer;
         otherwise 0, for log t.  A model knows its own.
@@ -126,7 +119,7 @@ def extrapolate_exponent(
         limit changes more with each degree (it ends before its exponent settles), and one too noisy to know the
         limit to 10.  `partial` is the `PowerLaw` of the window, or the slope if there are fewer than 6 points.
     TypeError, ValueError
-        For a source that is neither, a `prompt` beside a model, a degree below 1, a prompt below 0.
+        For a source that is neither, a `prompt` beside a model, a degree that is not 1 to 8, a prompt below 0.
 
     Examples
     --------
@@ -140,6 +133,8 @@ def extrapolate_exponent(
     """
     if degree is not None:
         degree = positive_integer("degree", degree)
+        if degree > HIGHEST:
+            raise ValueError(f"degree must be at most {HIGHEST}, got {degree}; beyond it rounding errors take over")
     if isinstance(source, RelayModel):
         if prompt is not None:
             raise ValueError(f"prompt must be left out for a model, which has its own, got {prompt!r}")
@@ -173,12 +168,12 @@ def _of_model(model: RelayModel, t_min: float | None, t_max: float | None, degre
     rows = [np.linalg.pinv(powers[:, : d + 1])[0] for d in range(degree + 1)]
     values = [float(row @ alpha) for row in rows]
     rounding = 1e-12 * float(np.linalg.norm(rows[-1]))
-    truncation = _truncation(values)
+    cut = truncation(values)
     return Limit(
         value=values[-1],
-        stderr=float(np.hypot(rounding, truncation)),
+        stderr=float(np.hypot(rounding, cut)),
         noise_stderr=rounding,
-        truncation=truncation,
+        truncation=cut,
         degree=degree,
         window=(low, high),
         points=points,
@@ -186,27 +181,6 @@ def _of_model(model: RelayModel, t_min: float | None, t_max: float | None, degre
         method="exact local exponents, least squares in powers of 1/log(P + t)",
         provenance={"model": repr(model)},
     )
-
-
-def _truncation(values: list[float]) -> float:
-    """Return the last two changes of values at rising degree, added up; twice the change if there is one only."""
-    changes = [abs(b - a) for a, b in pairwise(values[-3:])]
-    return float(sum(changes) * (2 if len(changes) == 1 else 1))
-
-
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    """A degree and a late part of the window: the limit, its noise, and where the part starts."""
-
-    value: float
-    noise: float
-    truncation: float
-    degree: int
-    first: int
-
-    @property
-    def total(self) -> float:
-        return float(np.hypot(self.noise, self.truncation))
 
 
 def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: int | None, prompt: int) -> Limit:
@@ -230,8 +204,7 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
     fit = smooth(cells, np.empty(0))
-    x = cells.mean(np.log(used.t + prompt))
-    candidates = [c for c in _candidates(x, cells.y, fit.noise, fit.shared) if degree in (None, c.degree)]
+    candidates = [c for c in fit_series(cells, np.log(used.t + prompt), fit) if degree in (None, c.degree)]
     if not candidates:
         raise UnderdeterminedError(
             "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "
@@ -239,11 +212,11 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             "longer curve, or state the prompt length",
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
-    best, spread = _choose(candidates)
+    best, spread = choose(candidates)
     if np.hypot(best.total, spread) > WIDEST:
         raise UnderdeterminedError(
             f"the limit must be known to {WIDEST:g} or better, got {figure(best.value, best.total)}: noise hides how "
-            "the exponent drifts; take a longer curve or average more pairs",
+            "the exponent drifts, or it does not settle; take a longer curve or average more pairs",
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
     start = int(cells.starts[best.first])
@@ -259,72 +232,3 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         method=f"generalised least squares in powers of 1/log({name})",
         provenance=curve.provenance,
     )
-
-
-def _choose(candidates: list[_Candidate]) -> tuple[_Candidate, float]:
-    """Return the candidate of least error, and how far those nearly as good are spread about it."""
-    best = min(candidates, key=lambda c: c.total)
-    near = [c for c in candidates if c.total <= 2 * best.total]
-    weights = np.array([max(c.total, 1e-300) ** -2 for c in near])
-    deviations = np.array([c.value - best.value for c in near])
-    return best, float(np.sqrt(np.average(deviations**2, weights=weights)))
-
-
-def _candidates(x: Array, y: Array, noise: Array, shared: Array) -> list[_Candidate]:
-    """Return the limits at every degree and late part of the window, with the errors that comparing them gives.
-
-    Degrees next to which the changes grow, by more than noise explains, are left out: the series has not begun to
-    converge there, and its last changes say nothing of the rest.
-    """
-    table: list[list[tuple[float, float]]] = []  # [part][degree]: limit, noise
-    firsts: list[int] = []
-    for share in SHARES:
-        first = int(np.searchsorted(x, x[-1] - share * (x[-1] - x[0]) * (1 + 1e-12)))
-        if table and (x[-1] - x[first] < np.log(10) or x.size - first < LEAST + 1):
-            break
-        part = slice(first, None)
-        firsts.append(first)
-        table.append(_limits(x[part], y[part], noise[part, part], shared[part, part]))
-    candidates = []
-    for i, (first, limits) in enumerate(zip(firsts, table, strict=True)):
-        grows = _growing(limits)
-        for d in range(1, len(limits)):
-            if grows[d] or grows[d + 1]:
-                continue
-            value, error = limits[d]
-            truncation = _truncation([v for v, _ in limits[: d + 1]])
-            if i + 1 < len(table) and d < len(table[i + 1]):
-                truncation = max(truncation, 2 * abs(value - table[i + 1][d][0]))
-            elif i > 0:
-                truncation = max(truncation, abs(value - table[i - 1][d][0]))
-            candidates.append(_Candidate(value, error, truncation, d, first))
-    return candidates
-
-
-def _growing(limits: list[tuple[float, float]]) -> list[bool]:
-    """Return for each degree, and for one more, whether its change is larger than the one before, beyond two errors."""
-    grows = [False, False]
-    for (a, _), (b, small), (c, large) in zip(limits, limits[1:], limits[2:], strict=False):
-        grows.append(abs(c - b) - 2 * large > abs(b - a) + 2 * small)
-    return [*grows, False]
-
-
-def _limits(x: Array, y: Array, noise: Array, shared: Array) -> list[tuple[float, float]]:
-    """Return the limit and its noise error at degree 0, 1, ... by generalised least squares."""
-    lower = np.linalg.cholesky(noise)
-    data = solve_triangular(lower, y, lower=True)
-    found = []
-    for degree in range(min(HIGHEST, x.size - LEAST) + 1):
-        # integrals of (x0/x)^k, scaled so that the coefficients are of the size of their effect on alpha
-        terms = [x[0] ** k * x ** (1 - k) / (k - 1) if k > 1 else -x[0] * np.log(x) for k in range(1, degree + 1)]
-        design = solve_triangular(lower, np.stack([np.ones_like(x), -x, *terms], axis=1), lower=True)
-        size = np.linalg.norm(design, axis=0)
-        inverse = np.linalg.pinv(design / size, rcond=1e-14)
-        coefficients = inverse @ data
-        freedom = x.size - degree - 2
-        rounding = np.linalg.norm(solve_triangular(lower, ROUNDING * np.maximum(1, np.abs(y)), lower=True))
-        square = np.sum((data - design / size @ coefficients) ** 2) + rounding**2
-        row = solve_triangular(lower, inverse[1], lower=True, trans="T") / size[1]
-        variance = square / (freedom - 2) * np.sum(inverse[1] ** 2) / size[1] ** 2 + row @ shared @ row
-        found.append((float(coefficients[1] / size[1]), float(np.sqrt(variance))))
-    return found

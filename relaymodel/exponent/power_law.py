@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.stats import f as f_distribution
 
 from relaymodel.curve import Curve
@@ -152,14 +151,14 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
 def _bend(cells: Cells, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:
     """Return the drift of the exponent over the window, its error, and the p-value of its being none."""
     covariance = noise + shared
-    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
-    basis = np.polynomial.legendre.legvander(z, 3)
+    z = 2 * (np.log(cells.t) - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
+    basis = np.stack([cells.mean(column) for column in np.polynomial.legendre.legvander(z, 3).T], axis=1)
     root = np.sqrt(cells.weights)
     # P2 has slopes -3 and 3 at the ends of the window, and dz/dlog t = 2/width
     drift = -12 / (cells.x[-1] - cells.x[0]) * np.linalg.pinv(basis[:, :3] * root[:, None])[2] * root
     lower = np.linalg.cholesky(covariance)
-    directions = np.linalg.qr(solve_triangular(lower, basis, lower=True))[0][:, 2:]
-    gain = float(np.sum((directions.T @ solve_triangular(lower, cells.y, lower=True)) ** 2)) / 2
+    directions = np.linalg.qr(np.linalg.solve(lower, basis))[0][:, 2:]
+    gain = float(np.sum((directions.T @ np.linalg.solve(lower, cells.y)) ** 2)) / 2
     return (
         float(drift @ cells.y) + 0.0,
         float(np.sqrt(drift @ covariance @ drift)),

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 
 from relaymodel.exponent.cells import Array, Cells
 
@@ -53,65 +52,90 @@ def smooth(cells: Cells, at: Array) -> Smooth:
     width = cells.x[-1] - cells.x[0]
     z, where = (cells.x - cells.x[0]) / width, (at - cells.x[0]) / width
     powers = np.stack([np.ones(n), z, z * z], axis=1)
-    slopes = np.stack([np.zeros_like(where), np.ones_like(where), 2 * where], axis=1)
     contrasts = np.linalg.qr(powers, mode="complete")[0][:, 3:]
-    kernel = _integrated(z[:, None], z[None, :])
-    freedom = n - 3
-    rounding = freedom * (ROUNDING * np.maximum(1, np.abs(cells.y).max())) ** 2
+    # the least squares quadratic's slopes; whatever weights the spline adds to them is a contrast
+    plain = np.linalg.pinv(powers).T @ np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
+    kernel, cross = _integrated(z[:, None], z[None, :]), _sloped(where[None, :], z[:, None])
+    rounding = (ROUNDING * np.maximum(1, np.abs(cells.y).max())) ** 2
     if cells.relative is not None:
         rounding /= np.median(cells.relative) ** 2
     candidates = list(cells.correlations())
-    found: list[tuple[float, int, float, float, float]] = []
-    for i, (_, R) in enumerate(candidates):
-        lower = np.linalg.cholesky(contrasts.T @ R @ contrasts)
-        half = solve_triangular(lower, contrasts.T, lower=True)
-        values, vectors = eigh(half @ kernel @ half.T)
-        values, data = np.maximum(values, 0), (vectors.T @ (half @ cells.y)) ** 2
-        # From one bend more than a quadratic's, lest a bend below notice be called absent, to interpolation;
-        # the upper end keeps R + ratio * kernel well conditioned.
-        for ratio in np.geomspace(10 / values[-1], 1e14, 32):
-            shrunk = 1 + ratio * values
-            square = float(np.sum(data / shrunk)) + rounding
-            evidence = -np.sum(np.log(np.diag(lower))) - 0.5 * np.sum(np.log(shrunk)) - 0.5 * freedom * np.log(square)
-            found.append((float(evidence), i, float(ratio), square / (freedom - 2), float(np.sum(1 - 1 / shrunk))))
-    weights = np.exp(np.array([f[0] for f in found]) - max(f[0] for f in found))
+    bases = [_Basis.of(contrasts, kernel, R, cells.y, rounding) for _, R in candidates]
+    evidence = np.array([basis.evidence for basis in bases])  # (candidates, ratios)
+    weights = np.exp(evidence - evidence.max())
     weights[weights < 1e-3] = 0
     weights /= weights.sum()
 
-    functionals, within, noise = [], [], np.zeros((n, n))
-    length = effective = 0.0
-    kept = [(w, f) for w, f in zip(weights, found, strict=True) if w > 0]
-    for weight, (_, i, ratio, variance, extra) in kept:
-        R = candidates[i][1]
-        factor = cho_factor(R + ratio * kernel)
-        solved = cho_solve(factor, powers)
-        gram = np.linalg.inv(powers.T @ solved)
-        cross = ratio * _sloped(where[:, None], z[None, :])
-        weighed = cho_solve(factor, cross.T).T
-        rest = slopes - weighed @ powers
-        functionals.append(weighed + rest @ gram @ solved.T)
-        prior = ratio * where**3 / 3
-        within.append(variance * (prior - np.sum(weighed * cross, axis=1) + np.sum(rest @ gram * rest, axis=1)))
-        noise += weight * variance * R
-        length += weight * candidates[i][0]
-        effective += weight * (3 + extra)
-    share = np.array([w for w, _ in kept])
-    functional = np.tensordot(share, np.array(functionals), axes=1)
-    slope = functional @ cells.y
-    between = (np.array(functionals) @ cells.y - slope) ** 2
-    shared = _shared(cells, float(share @ [f[3] for _, f in kept]), freedom)
-    spread = np.maximum(share @ (np.array(within) + between), 0) + np.sum(functional @ shared * functional, axis=1)
+    noise, functional = np.zeros((n, n)), np.zeros((n, at.size))
+    alphas, variances, shares = [], [], []
+    scale = length = effective = 0.0
+    for weight, basis, (tokens, R) in zip(weights, bases, candidates, strict=True):
+        if not np.any(weight):
+            continue
+        share = weight @ basis.scale
+        noise += share * R
+        scale += share
+        length += weight.sum() * tokens
+        effective += weight @ (3 + np.sum(1 - 1 / basis.shrunk, axis=1))
+        # kriging: the plain slopes plus contrasts that minimise the variance of the error, for all ratios at once
+        ratio = basis.ratios[:, None, None]
+        along, across = basis.vectors.T @ (cross - kernel @ plain), basis.vectors.T @ (R @ plain)
+        added = (ratio * along - across) / basis.shrunk[:, :, None]  # (ratios, contrasts, M)
+        error = ratio[:, 0] * (where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0))
+        error = error + np.sum(plain * (R @ plain), axis=0) - np.sum(added**2 * basis.shrunk[:, :, None], axis=1)
+        alphas.append(-(plain.T @ cells.y + np.einsum("rcm,c->rm", added, basis.data)))
+        variances.append(basis.scale[:, None] * error)
+        shares.append(weight)
+        functional += weight.sum() * plain + basis.vectors @ np.einsum("r,rcm->cm", weight, added)
+    share = np.concatenate(shares)
+    alpha = share @ np.concatenate(alphas)
+    variance = share @ (np.concatenate(variances) + (np.concatenate(alphas) - alpha) ** 2)
+    shared = _shared(cells, scale, n - 3)
+    variance = np.maximum(variance, 0) + np.sum(functional * (shared @ functional), axis=0)
     point = 1.0 if cells.relative is None else float(np.median(cells.relative))
     return Smooth(
-        alpha=0.0 - slope / width,
-        variance=spread / width**2,
+        alpha=0.0 + alpha / width,
+        variance=variance / width**2,
         noise=noise,
         shared=shared,
-        scatter=point * float(np.sqrt(share @ [f[3] for _, f in kept])),
-        correlation_length=length,
-        freedom=freedom,
-        effective=effective,
+        scatter=point * float(np.sqrt(scale)),
+        correlation_length=float(length),
+        freedom=n - 3,
+        effective=float(effective),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """The contrasts F in which one noise covariance is the identity and the random walk is diagonal (K, F).
+
+    For a grid (Q,) of ratios of random walk to noise: `shrunk` (Q, F) the variances of the contrasts, `scale` (Q,) the
+    mean variance of the noise, `evidence` (Q,) the logarithm of the restricted likelihood; `data` (F,) the contrasts.
+    """
+
+    vectors: Array
+    data: Array
+    ratios: Array
+    shrunk: Array
+    scale: Array
+    evidence: Array
+
+    @classmethod
+    def of(cls, contrasts: Array, kernel: Array, R: Array, y: Array, rounding: float) -> "_Basis":
+        lower = np.linalg.cholesky(contrasts.T @ R @ contrasts)
+        half = np.linalg.solve(lower, contrasts.T)  # not SciPy's: two BLAS thread pools by turns cost tenfold
+        values, rotation = np.linalg.eigh(half @ kernel @ half.T)
+        values, vectors = np.maximum(values, 0), half.T @ rotation
+        data, freedom = vectors.T @ y, values.size
+        # From one bend more than a quadratic's, lest a bend below notice be called absent, to interpolation.
+        ratios = np.geomspace(10 / values[-1], 1e14, 32)
+        shrunk = 1 + ratios[:, None] * values
+        square = np.sum(data**2 / shrunk, axis=1) + freedom * rounding
+        evidence = (
+            -np.sum(np.log(np.diag(lower))) - 0.5 * np.sum(np.log(shrunk), axis=1) - 0.5 * freedom * np.log(square)
+        )
+        # the mean of the inverse gamma distribution, and with it the variance of Student's t
+        return cls(vectors, data, ratios, shrunk, square / (freedom - 2), evidence)
 
 
 def _integrated(s: Array, t: Array) -> Array:

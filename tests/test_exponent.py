@@ -1,0 +1,545 @@
+"""Exponents from data: values against THEORY's formulas, errors against the spread they claim to describe."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.signal import lfilter
+from scipy.special import digamma, zeta
+
+import relaymodel.exact
+from relaymodel import Curve, Layer, RelayModel
+from relaymodel.exponent import (
+    Limit,
+    LocalExponent,
+    PowerLaw,
+    UnderdeterminedError,
+    estimate_exponent,
+    extrapolate_exponent,
+    fit_power_law,
+)
+from relaymodel.exponent.cells import COUNT, Cells
+from relaymodel.exponent.smoothing import _integrated, _sloped, smooth
+
+DATA = Path(__file__).parent / "data"
+
+
+def relay_curve(prompt, depth, relay, t):
+    """D(t) and alpha(t) of equal layers with uniform attention, by THEORY sections 2 and 3, in plain float64.
+
+    An evaluation of its own, so that nothing here rests on relaymodel.exact; good to 1e-12 for t >> prompt/100.
+    """
+    t = np.asarray(t, dtype=float)
+    N = prompt + t
+    e = np.array([float(c) for c in np.polynomial.polynomial.polypow([1, relay], depth)])
+    E = np.array([e[k + 1 :].sum() for k in range(depth)])
+    p = [None, digamma(N + 1) - digamma(prompt + 1)]
+    p += [zeta(i, prompt + 1) - zeta(i, N + 1) for i in range(2, depth + 1)]
+    h = [np.ones_like(N)]
+    for k in range(1, depth):
+        h.append(sum(p[i] * h[k - i] for i in range(1, k + 1)) / k)
+    slope = [sum((zeta(i + 1, N + 1) * h[k - i] for i in range(1, k + 1)), np.zeros_like(N)) for k in range(depth)]
+    total = sum(E[k] * h[k] for k in range(depth))
+    return prompt / N * total, t / N - t * sum(E[k] * slope[k] for k in range(depth)) / total
+
+
+def noise(rng, size, correlated=0.0, length=1.0):
+    """Noise of unit variance on t = 1, 2, ...: the share `correlated` decays as exp(-|t - t'|/length)."""
+    white = rng.standard_normal(size)
+    if not correlated:
+        return white
+    r = np.exp(-1 / length)
+    drive = rng.standard_normal(size) * np.sqrt(1 - r * r)
+    drive[0] = rng.standard_normal()
+    return np.sqrt(1 - correlated) * white + np.sqrt(correlated) * lfilter([1], [1, -r], drive)
+
+
+def log_integers(first, last, count):
+    return np.unique(np.rint(np.geomspace(first, last, count)))
+
+
+GRIDS = {
+    "log": np.geomspace(1e2, 1e7, 121),
+    "dense": np.arange(4.0, 2049.0),
+    "more points than cells": np.geomspace(10, 1e7, 1000),
+    "gaps": np.concatenate([np.geomspace(20, 200, 25), np.geomspace(500, 2e3, 15), np.geomspace(1e4, 1e6, 50)]),
+    "few": np.geomspace(1e3, 1e5, 12),
+}
+
+
+class TestHelper:
+    @pytest.mark.parametrize(("prompt", "depth", "relay"), [(3, 1, 0.5), (4, 3, 1.0), (2, 5, 0.25)])
+    def test_curve_is_the_recursion(self, prompt, depth, relay):
+        exact = RelayModel.uniform(prompt, depth, relay).differences(prompt + 40)[prompt:]
+        D, _ = relay_curve(prompt, depth, relay, np.arange(1, 41))
+        assert np.max(np.abs(D / np.array(exact, dtype=float) - 1)) < 1e-12
+
+    @pytest.mark.parametrize("depth", [1, 2, 6])
+    def test_alpha_is_the_slope(self, depth):
+        t, step = np.geomspace(3, 1e5, 20), 1e-4
+        up, down = (np.log(relay_curve(10, depth, 1.0, t * np.exp(s * step))[0]) for s in (1, -1))
+        assert relay_curve(10, depth, 1.0, t)[1] == pytest.approx((down - up) / (2 * step), abs=1e-7)
+
+
+class TestLocal:
+    @pytest.mark.parametrize("grid", GRIDS)
+    @pytest.mark.parametrize("depth", [1, 2, 6, 12])
+    def test_noise_free_curves_give_the_exact_local_exponent(self, grid, depth):
+        t = GRIDS[grid]
+        local = estimate_exponent(Curve(t, relay_curve(10, depth, 1.0, t)[0]))
+        exact = relay_curve(10, depth, 1.0, local.t)[1]
+        assert np.max(np.abs(local.alpha - exact)) < 1.2e-3
+        assert np.max(local.stderr) < 2e-3
+        assert np.all(np.abs(local.alpha - exact) < 5 * local.stderr + 1e-5)
+
+    def test_first_tokens_are_sparse_and_the_error_says_so(self):
+        t = np.arange(1.0, 2049.0)
+        local = estimate_exponent(Curve(t, relay_curve(10, 1, 1.0, t)[0]), [1.0, 1000.0])
+        error = np.abs(local.alpha - relay_curve(10, 1, 1.0, local.t)[1])
+        assert error[0] < 3 * local.stderr[0]
+        assert local.stderr[0] > 5 * local.stderr[1]
+
+    @pytest.mark.parametrize(
+        ("depth", "expected"),
+        [(2, [0.811, 0.868, 0.899, 0.931]), (6, [0.368, 0.517, 0.609, 0.716]), (12, [0.093, 0.221, 0.331, 0.485])],
+    )
+    def test_table_of_theory(self, depth, expected):
+        # section 3 tabulates -dlog D/dlog n at position n = P + t, P = 10
+        n = np.geomspace(20, 2e6, 150)
+        local = estimate_exponent(Curve(n, relay_curve(10, depth, 1.0, n - 10)[0]), [1e2, 1e3, 1e4, 1e6])
+        assert local.alpha == pytest.approx(expected, abs=6e-4)
+
+    @given(
+        factor=st.floats(1e-200, 1e200),
+        stretch=st.sampled_from([0.125, 2.0, 1024.0]),
+        power=st.floats(-3, 3),
+        seed=st.integers(0, 9),
+    )
+    @settings(max_examples=15)
+    def test_units_do_not_matter_and_powers_add(self, factor, stretch, power, seed):
+        t = log_integers(4, 3000, 50)
+        D = relay_curve(10, 3, 0.5, t)[0] * np.exp(0.02 * np.random.default_rng(seed).standard_normal(t.size))
+        before = estimate_exponent(Curve(t, D), [10.0, 100.0, 1000.0])
+        after = estimate_exponent(Curve(t * stretch, factor * D * t**-power), before.t * stretch)
+        assert after.alpha == pytest.approx(before.alpha + power, abs=1e-5)
+        assert after.stderr == pytest.approx(before.stderr, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("depth", "correlated", "t", "sets"),
+        [
+            (2, 0.0, log_integers(4, 2048, 64), 30),
+            (2, 0.6, log_integers(4, 2048, 64), 30),
+            (6, 0.0, log_integers(16, 2048, 12), 100),
+            (6, 0.6, np.arange(1.0, 2049.0), 16),  # bends less than the noise shows, more than it may be ignored
+        ],
+    )
+    def test_errors_cover(self, rng, depth, correlated, t, sets):
+        at = np.array([20.0, 60.0, 200.0, 1000.0, 2000.0])
+        D, truth = relay_curve(10, depth, 1.0, t)[0], relay_curve(10, depth, 1.0, at)[1]
+        scores = []
+        for _ in range(sets):
+            wiggle = 0.05 * noise(rng, 2048, correlated, 10.0)[t.astype(int) - 1]
+            local = estimate_exponent(Curve(t, D * np.exp(wiggle)), at)
+            scores.append((local.alpha - truth) / local.stderr)
+        covered = np.mean(np.abs(scores) < 1.96)
+        spread = np.sqrt(np.mean(np.square(scores), axis=0))
+        assert covered > 0.9
+        assert 0.4 < np.mean(spread) < 1.1
+        assert np.max(spread) < 1.4
+
+    def test_correlated_noise_is_recognised(self, rng):
+        t = np.arange(1.0, 1025.0)
+        lengths = {}
+        for share in (0.0, 0.8):
+            runs = [
+                estimate_exponent(Curve(t, t**-0.5 * np.exp(0.1 * noise(rng, 1024, share, 20.0)))) for _ in range(5)
+            ]
+            lengths[share] = np.median([run.correlation_length for run in runs])
+            assert np.median([run.scatter for run in runs]) == pytest.approx(0.1, rel=0.3)
+        assert lengths[0.0] < 4
+        assert 10 < lengths[0.8] < 100  # 0.2 + 2 * 0.8 * 20 = 32
+
+    def test_rising_and_constant_curves(self):
+        t = np.geomspace(2, 1e5, 30)
+        assert estimate_exponent(Curve(t, t**0.3)).alpha == pytest.approx(-0.3, abs=1e-9)
+        assert estimate_exponent(Curve(t, np.full(30, 7.0))).alpha == pytest.approx(0, abs=1e-9)
+
+    def test_default_grid_spans_the_curve(self):
+        t = np.geomspace(3, 1e4, 40)
+        local = estimate_exponent(Curve(t, t**-0.5))
+        assert local.t[[0, -1]] == pytest.approx(t[[0, -1]], rel=1e-15)
+        assert np.diff(np.log(local.t)) == pytest.approx(np.log(1e4 / 3) / (local.t.size - 1))
+
+    def test_window_leaves_the_rest_out(self):
+        t = np.geomspace(1, 1e4, 80)
+        D = np.where(t < 30, 1.0, t**-0.7)
+        assert estimate_exponent(Curve(t, D), t_min=30.0).alpha == pytest.approx(0.7, abs=1e-9)
+
+
+class TestStatedErrors:
+    t = np.arange(1.0, 513.0)
+
+    def test_noisy_part_weighs_less(self, rng):
+        relative = np.where(self.t < 100, 0.003, 0.3)
+        D = self.t**-0.4 * np.exp(relative * rng.standard_normal(self.t.size))
+        told = estimate_exponent(Curve(self.t, D, relative * D), [20.0])
+        untold = estimate_exponent(Curve(self.t, D), [20.0])
+        assert told.stderr[0] < untold.stderr[0] / 3
+        assert abs(told.alpha[0] - 0.4) < 3 * told.stderr[0]
+
+    @pytest.mark.parametrize("estimate", [fit_power_law, extrapolate_exponent])
+    def test_deviations_common_to_all_t_count(self, rng, estimate):
+        # pairs differ by a factor each: a stderr of 10 %, of which the scatter along t shows 1 % only
+        D = self.t**-0.4 * np.exp(0.01 * rng.standard_normal(self.t.size))
+        narrow, wide = estimate(Curve(self.t, D, 0.01 * D)), estimate(Curve(self.t, D, 0.1 * D))
+        assert wide.noise_stderr > 3 * narrow.noise_stderr
+        assert wide.noise_stderr < 0.5
+
+    def test_stated_errors_from_few_pairs_are_smoothed(self, rng):
+        # from two pairs a stderr scatters over decades, and is 0 now and then; the weights must not follow it
+        t = log_integers(1, 2048, 50)
+        scatter = np.abs(rng.standard_normal(t.size))
+        scatter[[7, 30]] = 0
+        D = t**-0.4 * np.exp(0.05 * rng.standard_normal(t.size))
+        told, untold = estimate_exponent(Curve(t, D, 0.05 * scatter * D)), estimate_exponent(Curve(t, D))
+        assert np.all(told.stderr < 2.5 * untold.stderr)
+        assert np.all(told.stderr > untold.stderr / 2.5)
+
+    def test_a_stderr_of_zero_everywhere_is_none(self):
+        D = self.t**-0.4
+        assert repr(fit_power_law(Curve(self.t, D, 0 * D))) == repr(fit_power_law(Curve(self.t, D)))
+
+
+class TestPowerLaw:
+    def test_exact(self):
+        t = np.geomspace(20, 1e5, 50)
+        fit = fit_power_law(Curve(t, 3 * t**-0.55))
+        assert fit.alpha == pytest.approx(0.55, abs=1e-12)
+        assert fit.amplitude == pytest.approx(3, rel=1e-11)
+        assert fit.drift == pytest.approx(0, abs=1e-11)
+        assert fit.adequate
+        assert fit.stderr < 1e-12
+
+    def test_on_log_spaced_points_it_is_polyfit(self, rng):
+        t = np.geomspace(16, 1e4, 60)
+        D = t**-0.5 * np.exp(0.1 * rng.standard_normal(60))
+        (slope, intercept), covariance = np.polyfit(np.log(t), np.log(D), 1, cov=True)
+        fit = fit_power_law(Curve(t, D))
+        assert fit.alpha == pytest.approx(-slope, abs=1e-9)
+        assert fit.amplitude == pytest.approx(np.exp(intercept), rel=1e-8)
+        assert fit.naive_stderr == pytest.approx(np.sqrt(covariance[0, 0]), rel=1e-6)
+
+    def test_every_length_of_log_t_weighs_the_same(self):
+        # alpha = 0.1 in the first half of log t and 0.9 in the second; 97 % of the points lie in the second
+        t = np.arange(1.0, 1025.0)
+        D = np.where(t < 32, t**-0.1, 32**0.8 * t**-0.9)
+        fit = fit_power_law(Curve(t, D), t_min=1.0)
+        assert fit.alpha == pytest.approx(0.5, abs=0.03)
+        assert -np.polyfit(np.log(t), np.log(D), 1)[0] > 0.8
+
+    @given(prompt=st.integers(1, 64), depth=st.integers(1, 12), relay=st.floats(0.2, 2), first=st.floats(16, 1e4))
+    @settings(max_examples=25)
+    def test_noise_free_curvature_is_confessed(self, prompt, depth, relay, first):
+        t = np.geomspace(first, first * 1e3, 40)
+        D, alpha = relay_curve(prompt, depth, relay, t)
+        fit = fit_power_law(Curve(t, D))
+        assert alpha.min() < fit.alpha < alpha.max()
+        assert fit.drift == pytest.approx(alpha[-1] - alpha[0], rel=0.6, abs=1e-6)
+        if abs(fit.alpha - 1) > 4 * fit.stderr:  # the limit is 1
+            assert not fit.adequate
+        if alpha[-1] - alpha[0] > 1e-4:
+            assert fit.stderr > (alpha[-1] - alpha[0]) / 10
+            # the line turns about its middle, and D at t = 1 with it
+            assert fit.amplitude_stderr > 0.95 * fit.amplitude * fit.stderr * np.mean(np.log(t))
+
+    def test_honest_error_is_the_actual_spread(self, rng):
+        t = np.arange(1.0, 513.0)
+        scores = {"stderr": [], "naive_stderr": []}
+        adequate = []
+        for _ in range(24):
+            fit = fit_power_law(Curve(t, t**-0.5 * np.exp(0.1 * noise(rng, t.size, 0.8, 20.0))))
+            for name, found in scores.items():
+                found.append((fit.alpha - 0.5) / getattr(fit, name))
+            adequate.append(fit.adequate)
+        spread = {name: np.sqrt(np.mean(np.square(found))) for name, found in scores.items()}
+        assert spread["naive_stderr"] > 2
+        assert 0.4 < spread["stderr"] < 1.3
+        assert np.mean(adequate) > 0.75
+
+    def test_adequacy_is_a_test_of_level_five_percent(self, rng):
+        t = log_integers(16, 4096, 50)
+        fits = [fit_power_law(Curve(t, t**-0.5 * np.exp(0.05 * rng.standard_normal(t.size)))) for _ in range(60)]
+        assert 0.85 < np.mean([fit.adequate for fit in fits]) < 1
+        bent = [
+            fit_power_law(Curve(t, t**-0.5 * np.exp(0.05 * np.log(t) ** 2 + 0.05 * noise(rng, t.size))))
+            for _ in range(5)
+        ]
+        assert not any(fit.adequate for fit in bent)
+
+    @pytest.mark.parametrize(
+        ("first", "last", "options", "expected"),
+        [
+            (1, 2048, {}, (16, 2048)),
+            (1, 160, {}, (16, 160)),
+            (1, 159, {}, (1, 159)),  # less than a decade from 16 on
+            (100, 2048, {}, (100, 2048)),
+            (1, 2048, {"t_max": 100}, (1, 100)),
+            (1, 2048, {"t_min": 2}, (2, 2048)),
+            (1, 2048, {"t_min": 30, "t_max": 300}, (30, 300)),
+        ],
+    )
+    def test_default_window(self, first, last, options, expected):
+        t = np.arange(float(first), last + 1)
+        assert fit_power_law(Curve(t, t**-0.5), **options).window == expected
+
+    def test_default_window_keeps_enough_points(self):
+        t = np.array([1, 2, 3, 4, 6, 9, 20, 100, 1000.0])
+        assert fit_power_law(Curve(t, t**-0.5)).window == (1, 1000)
+
+
+class TestLimit:
+    @pytest.mark.parametrize("last", [1e7, 1e10])
+    @pytest.mark.parametrize("depth", range(1, 7))
+    def test_exact_curves_give_one_where_a_straight_line_is_far_off(self, depth, last):
+        t = np.geomspace(1e2, last, 81)
+        curve = Curve(t, relay_curve(10, depth, 1.0, t)[0])
+        limit = extrapolate_exponent(curve, prompt=10)
+        assert abs(limit.value - 1) <= max(limit.stderr, 1e-12)
+        assert limit.stderr < 0.0015 * depth
+        without = extrapolate_exponent(curve)
+        assert abs(without.value - 1) <= 1.2 * without.stderr
+        assert without.stderr < 0.03
+        if depth > 1:
+            plain = fit_power_law(curve)
+            assert (1 - plain.alpha) / plain.naive_stderr > 20
+            assert not plain.adequate
+
+    def test_other_limits(self):
+        t = np.geomspace(1e2, 1e8, 60)
+        for alpha in (-0.3, 0.0, 0.5):
+            limit = extrapolate_exponent(Curve(t, t**-alpha * np.log(t) ** 2))
+            assert abs(limit.value - alpha) <= limit.stderr + 1e-9
+            assert limit.stderr < 0.01
+
+    def test_pure_power_is_its_own_limit(self):
+        t = np.geomspace(20, 1e5, 40)
+        limit = extrapolate_exponent(Curve(t, 5 * t**0.25))
+        assert limit.value == pytest.approx(-0.25, abs=1e-12)
+        assert limit.stderr < 1e-12
+
+    @pytest.mark.parametrize(("correlated", "sigma"), [(0.0, 0.02), (0.6, 0.05)])
+    @pytest.mark.parametrize("depth", [2, 6])
+    def test_noisy_short_windows_give_wide_intervals_that_cover(self, rng, depth, correlated, sigma):
+        t = log_integers(1, 2048, 60)
+        D = relay_curve(10, depth, 1.0, t)[0]
+        scores, errors = [], []
+        for _ in range(25):
+            wiggle = sigma * noise(rng, 2048, correlated, 10.0)[t.astype(int) - 1]
+            limit = extrapolate_exponent(Curve(t, D * np.exp(wiggle), provenance={"prompt": "10"}))
+            assert limit.prompt == 10
+            scores.append((limit.value - 1) / limit.stderr)
+            errors.append(limit.stderr)
+        assert np.mean(np.abs(scores) < 1.96) > 0.9
+        assert 0.05 < np.median(errors) < 2
+
+    def test_interval_widens_with_noise_and_narrows_with_length(self, rng):
+        def error(last, sigma):
+            t = np.geomspace(16, last, 60)
+            D = relay_curve(10, 4, 1.0, t)[0]
+            runs = [extrapolate_exponent(Curve(t, D * np.exp(sigma * noise(rng, 60))), prompt=10) for _ in range(5)]
+            return np.median([run.stderr for run in runs])
+
+        assert error(1e3, 0.03) > 1.5 * error(1e7, 0.03)
+        assert error(1e5, 0.03) > 2 * error(1e5, 1e-4)
+
+    def test_the_error_is_both_parts(self):
+        t = np.geomspace(1e2, 1e6, 50)
+        limit = extrapolate_exponent(Curve(t, relay_curve(10, 5, 1.0, t)[0]))
+        assert limit.stderr == pytest.approx(np.hypot(limit.noise_stderr, limit.truncation))
+
+    def test_degree_can_be_chosen(self):
+        t = np.geomspace(1e2, 1e6, 50)
+        curve = Curve(t, relay_curve(10, 3, 1.0, t)[0])
+        values = [extrapolate_exponent(curve, degree=degree, prompt=10) for degree in (1, 2, 4)]
+        assert [limit.degree for limit in values] == [1, 2, 4]
+        assert abs(values[2].value - 1) < abs(values[0].value - 1) / 5
+
+    @pytest.mark.parametrize(
+        ("t", "D", "options", "message"),
+        [
+            (np.arange(20.0, 100.0), lambda t: t**-0.5, {}, "decade"),
+            (np.arange(1.0, 100.0), lambda t: t**-0.5, {"prompt": 64}, "decade of 64"),
+            (np.geomspace(16, 1e4, 6), lambda t: t**-0.5, {}, "at least 7 points"),
+            (np.geomspace(16, 1e4, 9), lambda t: t**-0.5, {"degree": 4}, "at least 10 points"),
+            (np.geomspace(1e-6, 1, 50), lambda t: t**-0.5, {}, "from t = 2 on, got 0"),
+            (np.geomspace(16, 2048, 60), lambda t: np.exp(-t / 100), {}, "more and more"),
+            (np.geomspace(16, 2048, 60), lambda t: np.exp(-(t**0.5) / 5), {}, "known to 10"),
+        ],
+    )
+    def test_underdetermined_hands_over_the_power_law(self, t, D, options, message):
+        with pytest.raises(UnderdeterminedError, match=message) as caught:
+            extrapolate_exponent(Curve(t, D(t)), **options)
+        assert isinstance(caught.value, ValueError)
+        assert caught.value.partial == fit_power_law(Curve(t, D(t)), t_min=caught.value.partial.window[0])
+
+
+class TestModel:
+    def test_two_layers_reach_five_digits(self):
+        limit = extrapolate_exponent(RelayModel.uniform(prompt=10, depth=2, relay=1))
+        assert limit.value == pytest.approx(1, abs=1e-5)
+        assert limit.degree == 4
+        assert limit.window == pytest.approx((2**20, 2**30))
+
+    @pytest.mark.parametrize("prompt", [1, 64, 1000, 10**6])
+    @pytest.mark.parametrize("positions", [(0,), (0, 0, 0), (0,) * 6, (-0.5,), (-0.5, -0.5, 0), (0, 1), (0, 0.3), (2,)])
+    def test_limit_within_its_error(self, prompt, positions):
+        limit = extrapolate_exponent(RelayModel(prompt, [Layer(1, 1, g) for g in positions]))
+        assert abs(limit.value - 1 - min(positions)) <= limit.stderr
+        assert limit.stderr < (0.1 if prompt < 10**6 else 1)
+
+    def test_only_local_exponents_are_used(self, monkeypatch):
+        model = RelayModel.uniform(prompt=1, depth=1, relay=1)
+        monkeypatch.setattr(
+            relaymodel.exact, "local_exponent", lambda _, t: t / (t + 1) * (0.7 + 2 / np.log(t + 1) ** 3)
+        )
+        limit = extrapolate_exponent(model)
+        assert limit.value == pytest.approx(0.7, abs=1e-9)
+
+    def test_error_shrinks_with_degree(self):
+        model = RelayModel.uniform(prompt=10, depth=4, relay=1)
+        errors = [extrapolate_exponent(model, degree=d) for d in (1, 3, 5)]
+        assert all(abs(e.value - 1) <= e.stderr for e in errors)
+        assert errors[0].stderr > 5 * errors[1].stderr > 25 * errors[2].stderr
+
+    def test_window_is_the_callers(self):
+        limit = extrapolate_exponent(RelayModel.uniform(prompt=10, depth=2, relay=1), t_min=1e10, t_max=1e100)
+        assert limit.window == (1e10, 1e100)
+        assert limit.value == pytest.approx(1, abs=1e-4)
+
+
+class TestMeasured:
+    """THEORY section 9, fits from t = 16 on."""
+
+    def test_untrained_gpt2_layer_1(self):
+        curve = Curve.from_csv(DATA / "gpt2_untrained.csv", layer=1)
+        ends = [fit_power_law(curve, t_min=a, t_max=b).alpha for a, b in ((16, 32), (1024, 2048))]
+        assert ends == pytest.approx([0.27, 0.96], abs=0.015)
+        local = estimate_exponent(curve, [16.0, 64.0, 256.0, 1024.0, 2048.0])
+        assert np.all(np.diff(local.alpha) > 2 * local.stderr[:-1])
+        assert local.alpha[-1] == pytest.approx(0.96, abs=0.03)
+        fit = fit_power_law(curve)
+        assert not fit.adequate
+        limit = extrapolate_exponent(curve)  # one layer of uniform attention: P/(P + t)
+        assert limit.prompt == 64
+        assert abs(limit.value - 1) < 2 * limit.stderr < 0.3
+        assert (1 - fit.alpha) / fit.naive_stderr > 20
+
+    def test_untrained_gpt2_last_layer(self):
+        fit = fit_power_law(Curve.from_csv(DATA / "gpt2_untrained.csv", layer=12))
+        assert fit.window == (16, 2048)
+        assert fit.alpha == pytest.approx(0.28, abs=0.01)
+        assert not fit.adequate
+
+    def test_trained_smollm2_last_layer(self):
+        fit = fit_power_law(Curve.from_csv(DATA / "smollm2_135m_trained.csv", layer=30))
+        assert fit.alpha == pytest.approx(0.53, abs=0.01)
+        assert fit.adequate
+        assert fit.stderr > 3 * fit.naive_stderr  # words persist over tens of tokens
+        assert 10 < fit.correlation_length < 200
+
+
+class TestMachinery:
+    def test_cell_correlations_are_averages_over_pairs(self):
+        t = np.concatenate([np.arange(1.0, 40.0), np.arange(60.0, 900.0)])
+        cells = Cells.of(Curve(t, t**-0.5, 0.1 * t**-0.5))
+        assert cells.x.size < COUNT < t.size
+        owner = np.repeat(np.arange(cells.x.size), cells.sizes.astype(int))
+        average = (owner[:, None] == np.arange(cells.x.size)) / cells.sizes
+        candidates = list(cells.correlations())
+        assert len(candidates) == 19
+        for k, tau in enumerate(np.geomspace(2, (899 - 1) / 8, 6)):
+            for phi, (length, found) in zip((0.2, 0.5, 0.8), candidates[1 + 3 * k : 4 + 3 * k], strict=True):
+                dense = (1 - phi) * np.eye(t.size) + phi * np.exp(-np.abs(t[:, None] - t) / tau)
+                assert found == pytest.approx(0.01 * average.T @ dense @ average, rel=1e-9)
+                assert length == pytest.approx(1 - phi + 2 * phi * tau)
+
+    @pytest.mark.parametrize(("s", "t"), [(0.3, 0.8), (0.8, 0.3), (0.5, 0.5), (0.2, 0.0)])
+    def test_kernels_are_their_integrals(self, s, t):
+        end = min(s, t)
+        assert _integrated(s, t) == pytest.approx(quad(lambda u: (s - u) ** 2 * (t - u) ** 2 / 4, 0, end)[0])
+        assert _sloped(s, t) == pytest.approx(quad(lambda u: (s - u) * (t - u) ** 2 / 2, 0, end)[0])
+
+    def test_quadratics_pass_unsmoothed(self, rng):
+        # the spline leaves a quadratic in log t alone at any bandwidth, noise or not
+        t = log_integers(2, 500, 30)
+        x = np.log(t)
+        noisy = 0.1 * rng.standard_normal(t.size)
+        plain = smooth(Cells.of(Curve(t, np.exp(noisy))), x).alpha
+        bent = smooth(Cells.of(Curve(t, np.exp(noisy - 0.4 * x - 0.05 * x**2))), x).alpha
+        assert bent - plain == pytest.approx(0.4 + 0.1 * x, abs=1e-8)
+
+
+class TestRefusals:
+    curve = Curve(np.geomspace(2, 1e4, 30), np.geomspace(2, 1e4, 30) ** -0.5)
+
+    @pytest.mark.parametrize("estimate", [estimate_exponent, fit_power_law, extrapolate_exponent])
+    def test_too_few_points_hand_over_the_slope(self, estimate):
+        with pytest.raises(UnderdeterminedError, match="at least 6 points") as caught:
+            estimate(Curve([1, 10, 100, 1000, 10000], [1, 0.3, 0.1, 0.03, 0.01]))
+        assert caught.value.partial == pytest.approx(0.5)
+
+    def test_points_that_stand_alone(self):
+        t = np.append(1.0, np.arange(1e5, 1e5 + 200))
+        with pytest.raises(UnderdeterminedError, match="6 cells"):
+            estimate_exponent(Curve(t, t**-0.5))
+
+    @pytest.mark.parametrize(
+        ("call", "error", "message"),
+        [
+            (lambda c: estimate_exponent(c, [1.0]), ValueError, "t must be within 2..10000"),
+            (lambda c: estimate_exponent(c, [np.nan]), ValueError, "t must be finite"),
+            (lambda c: estimate_exponent(c, ["5"]), TypeError, "t must be numbers"),
+            (lambda c: estimate_exponent(c, t_min="5"), TypeError, "t_min must be"),
+            (lambda c: estimate_exponent(c, t_max=True), TypeError, "t_max must be a number, not a boolean"),
+            (lambda c: fit_power_law(c, t_min=np.nan), ValueError, "t_min must be finite"),
+            (lambda c: fit_power_law(c, t_min=1e5), ValueError, "at least 2 points"),
+            (lambda c: extrapolate_exponent(c, degree=0), ValueError, "degree must be at least 1"),
+            (lambda c: extrapolate_exponent(c, degree=9), ValueError, "degree must be at most 8"),
+            (lambda c: extrapolate_exponent(c, degree=2.0), TypeError, "degree must be an integer"),
+            (lambda c: extrapolate_exponent(c, prompt=-1), ValueError, "prompt must be at least 0"),
+            (lambda c: extrapolate_exponent(c.distance), TypeError, "source must be a Curve or a RelayModel"),
+            (
+                lambda _: extrapolate_exponent(RelayModel(1, [Layer(1)]), prompt=1),
+                ValueError,
+                "prompt must be left out",
+            ),
+            (lambda _: extrapolate_exponent(RelayModel(1, [Layer(1)]), t_min=0), ValueError, "t_min must be positive"),
+            (lambda _: extrapolate_exponent(RelayModel(1, [Layer(1)]), t_max=5), ValueError, "below t_max"),
+        ],
+    )
+    def test_bad_input(self, call, error, message):
+        with pytest.raises(error, match=message):
+            call(self.curve)
+
+
+class TestResults:
+    t = np.geomspace(20, 1e5, 40)
+    curve = Curve(t, np.log(t) / t, provenance={"source": "<b>hand</b>"})
+
+    @pytest.mark.parametrize(
+        ("estimate", "kind"),
+        [(estimate_exponent, LocalExponent), (fit_power_law, PowerLaw), (extrapolate_exponent, Limit)],
+    )
+    def test_frozen_with_provenance_and_html(self, estimate, kind):
+        result = estimate(self.curve)
+        assert type(result) is kind
+        assert result.provenance["source"] == "<b>hand</b>"
+        assert result.method
+        assert "&lt;b&gt;hand" in result._repr_html_()
+        assert "±" in repr(result)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            result.method = "other"
