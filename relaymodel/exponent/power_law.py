@@ -33,7 +33,8 @@ class PowerLaw:
     drift, drift_stderr
         Change of the local exponent from the window's first to its last t, by a quadratic of least squares.
     p_value
-        Probability that a true power law would bend as much as this one or more.
+        Probability that a true power law would bend as much as this one or more.  It is approximate: in simulations 2 %
+        (white noise) to 11 % (correlated over a tenth of the window) of power laws had one below 0.05.
     adequate
         Whether a pure power law describes the window: `p_value >= 0.05`.
     scatter, correlation_length
