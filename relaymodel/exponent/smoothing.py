@@ -127,7 +127,8 @@ class _Basis:
         values, rotation = np.linalg.eigh(half @ kernel @ half.T)
         values, vectors = np.maximum(values, 0), half.T @ rotation
         data, freedom = vectors.T @ y, values.size
-        # From one bend more than a quadratic's, lest a bend below notice be called absent, to interpolation.
+        # From one bend more than a quadratic's, lest a bend below notice be called absent, to interpolation: no
+        # further, as that would count it many times over.  1e14 is where float64 ends.
         ratios = np.geomspace(10 / values[-1], min(1e14, 100 / max(values[0], 1e-14)), 32)
         shrunk = 1 + ratios[:, None] * values
         square = np.sum(data**2 / shrunk, axis=1) + freedom * rounding
