@@ -319,7 +319,7 @@ class TestLimit:
         curve = Curve(t, relay_curve(10, depth, 1.0, t)[0])
         limit = extrapolate_exponent(curve, prompt=10)
         assert abs(limit.value - 1) <= max(limit.stderr, 1e-12)
-        assert limit.stderr < 0.0015 * depth
+        assert limit.stderr < 5e-5 * depth**2
         without = extrapolate_exponent(curve)
         assert abs(without.value - 1) <= 1.2 * without.stderr
         assert without.stderr < 0.03

@@ -10,7 +10,7 @@ from relaymodel.curve import Curve
 from relaymodel.exponent.cells import LEAST, Cells, UnderdeterminedError, window
 from relaymodel.exponent.power_law import fit_power_law
 from relaymodel.exponent.result import figure, table
-from relaymodel.exponent.series import HIGHEST, choose, fit_series, truncation
+from relaymodel.exponent.series import HIGHEST, fit_series, truncation
 from relaymodel.exponent.smoothing import smooth
 from relaymodel.model import RelayModel
 
@@ -94,10 +94,9 @@ def extrapolate_exponent(
 
     The cut series is what limits the answer, and the error says so: its `truncation` part is the sum of the last two
     changes with degree (twice the change from degree 0 to 1 at degree 1), or twice the change when the first fifth
-    of the window is left out, if that is more.  Degree and window are those of the smallest total error, to which the
-    spread of all choices with at most twice that error is added.  It remains an estimate from a finite window.
-    What appears only beyond it cannot be seen: a slightly smaller position exponent, or the whole decay where the curve
-    is still flat within its noise.
+    of the window is left out, if that is more.  Degree and window are those of the smallest total error.  It remains an
+    estimate from a finite window.  What appears only beyond it cannot be seen: a slightly smaller position exponent,
+    or the whole decay where the curve is still flat within its noise.
 
     Parameters
     ----------
@@ -212,8 +211,8 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             "longer curve, or state the prompt length",
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
-    best, spread = choose(candidates)
-    if np.hypot(best.total, spread) > WIDEST:
+    best = min(candidates, key=lambda c: c.total)
+    if best.total > WIDEST:
         raise UnderdeterminedError(
             f"the limit must be known to {WIDEST:g} or better, got {figure(best.value, best.total)}: noise hides how "
             "the exponent drifts, or it does not settle; take a longer curve or average more pairs",
@@ -222,9 +221,9 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
     start = int(cells.starts[best.first])
     return Limit(
         value=best.value,
-        stderr=float(np.hypot(best.total, spread)),
+        stderr=best.total,
         noise_stderr=best.noise,
-        truncation=float(np.hypot(best.truncation, spread)),
+        truncation=best.truncation,
         degree=best.degree,
         window=(float(used.t[start]), float(used.t[-1])),
         points=len(used) - start,

@@ -37,15 +37,6 @@ def truncation(values: list[float]) -> float:
     return float(sum(changes) * (2 if len(changes) == 1 else 1))
 
 
-def choose(candidates: list[Candidate]) -> tuple[Candidate, float]:
-    """Return the candidate of least error, and how far those with at most twice its error are spread about it."""
-    best = min(candidates, key=lambda c: c.total)
-    near = [c for c in candidates if c.total <= 2 * best.total]
-    weights = np.array([max(c.total, 1e-300) ** -2 for c in near])
-    deviations = np.array([c.value - best.value for c in near])
-    return best, float(np.sqrt(np.average(deviations**2, weights=weights)))
-
-
 def fit_series(cells: Cells, logarithm: Array, fit: Smooth) -> list[Candidate]:
     """Return candidates for the limit, of every degree and window whose series has begun to converge.
 
