@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.stats import f as f_distribution
+from scipy.special import fdtrc
 
 from relaymodel.curve import Curve
 from relaymodel.exponent.cells import Array, Cells, window
@@ -163,5 +163,5 @@ def _bend(cells: Cells, noise: Array, shared: Array, freedom: int) -> tuple[floa
     return (
         float(drift @ cells.y) + 0.0,
         float(np.sqrt(drift @ covariance @ drift)),
-        float(f_distribution.sf(gain, 2, freedom)),
+        float(fdtrc(2, freedom, gain)),
     )
