@@ -365,7 +365,7 @@ REFUSED = {
     "influence --relay 1,2 --residual 1,2,3": "--residual must have one value, or one for each of the 2 layers, got 3",
     "influence --relay nan": "--relay must be a number such as 64, 0.5, 1/2 or 1e6, got 'nan'",
     "influence --relay 1/0": "--relay must be a number",
-    "influence --relay 0": "its influence is 0 and has no exponent",
+    "influence --relay 0": "must have an influence other than 0",
     "influence --t 5 --points 3": "--t must not be given together with --points; choose one",
     "influence --t 5 --t-max 10": "--t must not be given together with --t-max; choose one",
     "influence --t-max 1": "--t-max must be at least 2",
