@@ -32,7 +32,7 @@ def nested(depth, add_up):
     x, X = sympy.Integer(0), sympy.Integer(1)
     # each sum has an index of its own: to substitute one for another would capture it
     indices = sympy.symbols(f"s:{depth + 1}", integer=True, positive=True)
-    for s, n in zip(indices, indices[1:], strict=False):
+    for s, n in zip(indices, indices[1:], strict=False):  # noqa: RUF007
         x = x.subs(s, n) + relay / n * (P * X + add_up(x, s, n))
         X *= 1 + relay
     return sympy.expand(x).subs(indices[-1], P + t)

@@ -136,7 +136,7 @@ def test_against_depth(race):
     points = {"rms_influence": 1000}
     seconds = race(
         {
-            (name, depth): lambda call=call, model=RelayModel.uniform(P, depth, RELAY): call(model)
+            (name, depth): lambda call=call, model=RelayModel.uniform(P, depth, RELAY): call(model)  # noqa: B008
             for name, call in functions.items()
             for depth in DEPTHS
         }
