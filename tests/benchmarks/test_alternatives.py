@@ -1,6 +1,6 @@
 """What a user could pick instead of `influence`: how long it takes, and how many digits it gives.
 
-    python -m pytest tests/benchmarks/test_alternatives.py -s
+python -m pytest tests/benchmarks/test_alternatives.py -s
 """
 
 import mpmath
