@@ -111,10 +111,10 @@ def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
             local = t / N if c == 1 else t * digamma_difference(N, c)
             falling += local * value - front * (front * (t / c * slope))
     condition = _condition(found, total, size)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alpha = falling / total if exponent else falling
     if exponent:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             condition = condition * (1 + found.steepest + np.abs(alpha))
     return Sums(scale_up(total, found.exponent), alpha, condition)
 
@@ -139,7 +139,7 @@ def token_influence(model: RelayModel, source: Array, position: Array) -> Sums:
 
 def _condition(found: Stack, total: Array, size: Array) -> Array:
     """Return the condition numbers; infinity where the sum is 0, or so small that float64 has fewer digits there."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         condition = np.ones_like(total) if found.sure else size / np.abs(total)
     # the error of a power grows with its exponent; that of exponents up to 5 is in the rounding errors
     return np.where(np.abs(total) < SMALLEST, np.inf, condition * max(1.0, found.steepest / 5))
