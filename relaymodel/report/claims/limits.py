@@ -57,20 +57,21 @@ def continuum_limits(workspace: Workspace) -> Verdict:
     bessel_exponent = 1 - math.sqrt(strength / math.log(at))
     workspace.image(
         "continuum",
-        "Weights of the tokens on position n = 10⁶, and their continuum limits; L = 12, λ = 1/6, ρ = 1.",
-        plotting.plot_continuum(RelayModel.uniform(prompt=1, depth=12, relay=1 / 6), LENGTH),
+        "Weights of the tokens on position n = 10⁶, and the continuum's density; L = 12, λ = ρ = 1/2. Below the first "
+        "token the density goes on rising, so that its cell holds more than the exact weight.",
+        plotting.plot_continuum(model, LENGTH),
     )
     passed = 0.13 < first < 0.15 and late < 1e-2 and all(1.5 < ratio < 2.5 for ratio in halving)
     passed &= bool(np.all(np.diff(slow) < 0))
     return Verdict(
         passed,
         f"the continuum is {100 * first:.0f} % off at the first token, {late:.1e} from token 1000 on; "
-        f"infinite depth is {abs(comparison[1][-1]):.1e} off at L = 64 and halves with each doubling of L",
+        f"the distance from infinite depth falls {min(halving):.2f} to {max(halving):.2f} times as L doubles from 16 to 64",
         (
             "The continuum replaces tokens by relative positions $r = s/n$. It is good to a relative error of order "
             "$1/s$: excellent in the middle of a long text, 14 % wrong for its first token, which is where attention "
             "sinks are discussed. With $\\lambda = c/L$ and growing depth the density becomes a Bessel function, with "
-            "error of order $1/L$ at fixed t; the exponent still tends to 1, as $1 - \\sqrt{c/\\log t}$ "
+            "error of order $1/L$ at fixed t, so that doubling L comes to halve it; the exponent still tends to 1, as $1 - \\sqrt{c/\\log t}$ "
             f"(at t = 1e300 and c = 2 that is {bessel_exponent:.3f}; exact: "
             + ", ".join(f"{value:.3f} for L = {depth}" for value, depth in zip(slow, depths, strict=True))
             + ").",

@@ -84,7 +84,7 @@ def simulation_agrees(workspace: Workspace) -> Verdict:
         ("depth", "samples", "D(1e7)", "largest difference"),
         rows,
     )
-    caption = f"Relative difference of the simulation from the exact solution, depth {depth}, P = 64."
+    caption = f"Relative difference of the simulation from `influence` in float64, depth {depth}, P = 64."
     workspace.image("simulation_error", caption, plotting.plot_difference(curve, model))
     return Verdict(
         worst < 1e-11,
