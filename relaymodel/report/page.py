@@ -94,7 +94,8 @@ def _section(number: int, claim: Claim, folder: Path) -> str:
     return (
         f'<section id="claim-{number}"><h2>{number}. {html.escape(claim.title)}</h2>'
         f'<p class="{mood}">{_verdict(claim.passed)}: {_text(claim.finding)}.</p>{story}{figures}{tables}'
-        f'<p class="meta">Section {claim.section} of the theory, as numbered in the README; checked in {claim.seconds:.1f} s.</p></section>'
+        f'<p class="meta">Section {claim.section} of the theory, as numbered in the README; '
+        f"checked in {claim.seconds:.1f} s.</p></section>"
     )
 
 

@@ -66,12 +66,12 @@ def continuum_limits(workspace: Workspace) -> Verdict:
     return Verdict(
         passed,
         f"the continuum is {100 * first:.0f} % off at the first token, {late:.1e} from token 1000 on; "
-        f"the distance from infinite depth falls {min(halving):.2f} to {max(halving):.2f} times as L doubles from 16 to 64",
+        f"the distance from infinite depth falls {min(halving):.2f} to {max(halving):.2f} times from L = 16 on, per doubling",
         (
             "The continuum replaces tokens by relative positions $r = s/n$. It is good to a relative error of order "
             "$1/s$: excellent in the middle of a long text, 14 % wrong for its first token, which is where attention "
             "sinks are discussed. With $\\lambda = c/L$ and growing depth the density becomes a Bessel function, with "
-            "error of order $1/L$ at fixed t, so that doubling L comes to halve it; the exponent still tends to 1, as $1 - \\sqrt{c/\\log t}$ "
+            "error of order $1/L$ at fixed t; the exponent still tends to 1, as $1 - \\sqrt{c/\\log t}$ "
             f"(at t = 1e300 and c = 2 that is {bessel_exponent:.3f}; exact: "
             + ", ".join(f"{value:.3f} for L = {depth}" for value, depth in zip(slow, depths, strict=True))
             + ").",
