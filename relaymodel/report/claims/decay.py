@@ -63,7 +63,8 @@ def exponent_rises_to_one(workspace: Workspace) -> Verdict:
             "For uniform attention $\\alpha(t) = 1 - (L-1)/\\log t + O(1/\\log^2 t)$: it rises to 1 and is never "
             "there. A straight line through log-log points measures the window, not the limit. Extrapolation in "
             "powers of $1/\\log t$ finds the limit from the same data, and says how well. The straight fit's stderr "
-            "in the table is the textbook one, which takes the bend for noise; the one in the figure also counts the drift "
+            "in the table is the textbook one, which takes the bend for noise; the one in the figure also "
+            "counts the drift "
             "of the exponent over the window.",
         ),
     )

@@ -66,7 +66,7 @@ def continuum_limits(workspace: Workspace) -> Verdict:
     return Verdict(
         passed,
         f"the continuum is {100 * first:.0f} % off at the first token, {late:.1e} from token 1000 on; "
-        f"the distance from infinite depth falls {min(halving):.2f} to {max(halving):.2f} times from L = 16 on, per doubling",
+        f"doubling L from 16 on brings infinite depth {min(halving):.2f} to {max(halving):.2f} times closer",
         (
             "The continuum replaces tokens by relative positions $r = s/n$. It is good to a relative error of order "
             "$1/s$: excellent in the middle of a long text, 14 % wrong for its first token, which is where attention "
