@@ -1,27 +1,22 @@
-"""How fast the simulation is, as ratios within one run.
+"""How fast the simulation is, against bare prefix sums, and how it scales.
 
-    pytest tests/benchmarks/test_simulation_speed.py --benchmark-only -s
+    python -m pytest tests/benchmarks/test_simulation_speed.py -s
 
-takes about a minute and a half and prints its tables; without `--benchmark-only` everything here is skipped.
+takes about a minute; `-k "not simulation"` leaves it out of a run of all benchmarks.
 """
 
-import platform
 import time
 import tracemalloc
 
 import numpy as np
-import pytest
 
 from relaymodel import Layer, RelayModel
 from relaymodel.simulation import Layout, Simulation
+from tests.benchmarks.timing import lap, require, table
 
-pytest.importorskip("pytest_benchmark")
-
-
-@pytest.fixture(autouse=True)
-def _only_when_asked(request):
-    if not request.config.getoption("--benchmark-only"):
-        pytest.skip("run with --benchmark-only")
+PASSES = (
+    5  # over a chunk, for each layer: column sums, prefix sums, times 1/n, times the relay strength, plus the input
+)
 
 
 def uneven(depth):
@@ -29,62 +24,80 @@ def uneven(depth):
 
 
 def test_a_hundred_million_steps_against_bare_cumsum(benchmark):
-    """Stages of one run in turn with as many in-cache `np.cumsum`, so that both meet the same noise."""
+    """Stages of one run in turn with as many in-cache `np.cumsum`, so that both meet the same noise; wall time."""
     depth, stages, stage = 12, 10, 10**7
     size = Layout().rows * Layout().columns
     values, sums = np.random.default_rng(0).random(size), np.empty(size)
     simulation = Simulation(uneven(depth))
-    bare, own = [], []
+    times = {"bare cumsum": [], "arithmetic alone": [], "simulation": []}
 
-    def cumsum():
-        begin = time.perf_counter()
-        for _ in range(depth * stage // size):
-            np.cumsum(values, out=sums)
-        bare.append(time.perf_counter() - begin)
-        return ((simulation.state.t + stage,), {})
+    def measure(name, call, repeats=1):
+        times[name].append(lap(call, repeats, time.perf_counter) * repeats)
 
-    def advance(steps):
-        begin = time.perf_counter()
-        simulation.advance(steps)
-        own.append(time.perf_counter() - begin)
+    def rivals():
+        measure("bare cumsum", lambda: np.cumsum(values, out=sums), depth * stage // size)
+        measure("arithmetic alone", lambda: np.add(values, sums, out=sums), PASSES * depth * stage // size)
 
-    benchmark.pedantic(advance, setup=cumsum, rounds=stages)
+    def advance():
+        measure("simulation", lambda: simulation.advance(simulation.state.t + stage))
+
+    benchmark.pedantic(advance, setup=rivals, rounds=stages)
     assert simulation.state.t == stages * stage
-    per = 1e9 / (depth * stage)
-    ratios = {"of the totals": sum(own) / sum(bare), "of the minima": min(own) / min(bare)}
+    ratios = {how.__name__: how(times["simulation"]) / how(times["bare cumsum"]) for how in (sum, min)}
     benchmark.extra_info.update(ratios)
-    print(f"\n{platform.machine()}, NumPy {np.__version__}: {stages * stage:.0e} steps, L = {depth}")
-    print(f"  bare cumsum   {min(bare) * per:6.2f} ns per layer and step (minimum), {sum(bare):6.1f} s in all")
-    print(f"  simulation    {min(own) * per:6.2f} ns per layer and step (minimum), {sum(own):6.1f} s in all")
-    print("  ratio         " + ", ".join(f"{ratio:.2f} {name}" for name, ratio in ratios.items()))
-    assert ratios["of the minima"] <= 0.7
+    table(
+        f"{stages * stage:.0e} steps, L = {depth}; arithmetic alone: {PASSES} vector additions in cache for each layer",
+        ("", "ns/(step layer), least", "seconds in all", "/ cumsum, least", "/ cumsum, in all"),
+        [
+            (
+                name,
+                min(laps) * 1e9 / (depth * stage),
+                sum(laps),
+                min(laps) / min(times["bare cumsum"]),
+                sum(laps) / sum(times["bare cumsum"]),
+            )
+            for name, laps in times.items()
+        ],
+    )
+    require(
+        [
+            ("simulation / bare cumsum, wall time in all", ratios["sum"], "<=", 0.7),
+            ("simulation / bare cumsum, least", ratios["min"], "<=", 0.7),
+        ]
+    )
 
 
 def seconds_and_peak(model, steps, repeats=3, **extras):
-    """The least wall time of a run, and the peak of the memory it allocates, in MB."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        Simulation(model, **extras).advance(steps)
-        times.append(time.perf_counter() - begin)
+    """The least time of a run, and the peak of the memory it allocates, in MB."""
+    least = min(lap(lambda: Simulation(model, **extras).advance(steps)) for _ in range(repeats))
     tracemalloc.start()
     Simulation(model, **extras).advance(steps)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return min(times), peak / 1e6
+    return least, peak / 1e6
 
 
-def table(title, rows):
-    print(f"\n{title:24} {'seconds':>8} {'ns/(step layer)':>16} {'peak MB':>8}")
-    for name, steps, depth, (seconds, peak) in rows:
-        print(f"{name:24} {seconds:8.3f} {seconds / steps / depth * 1e9:16.2f} {peak:8.2f}")
+def print_runs(title, rows):
+    table(
+        title,
+        ("", "seconds", "ns/(step layer)", "peak MB"),
+        [(name, seconds, seconds / steps / depth * 1e9, peak) for name, steps, depth, (seconds, peak) in rows],
+    )
 
 
 def test_scaling_with_steps(benchmark):
-    runs = [10**k for k in range(4, 9)]
-    rows = [(f"{steps:.0e} steps, L = 6", steps, 6, seconds_and_peak(uneven(6), steps)) for steps in runs]
+    runs = {steps: seconds_and_peak(uneven(6), steps) for steps in (10**k for k in range(4, 9))}
     benchmark.pedantic(lambda: Simulation(uneven(6)).advance(10**6), rounds=5)
-    table("against steps", rows)
+    print_runs(
+        "simulation against steps", [(f"{steps:.0e} steps, L = 6", steps, 6, run) for steps, run in runs.items()]
+    )
+    (seconds, peak), (longer, higher) = runs[10**6], runs[10**8]
+    require(
+        [
+            ("peak memory, 1e8 steps / 1e6 steps", higher / peak, "<=", 1.1),
+            ("time per step, 1e8 steps / 1e6 steps", longer / seconds / 100, "<=", 1.2),
+        ]
+    )
 
 
 def test_scaling_with_depth(benchmark):
@@ -93,7 +106,7 @@ def test_scaling_with_depth(benchmark):
         (f"L = {depth}", steps, depth, seconds_and_peak(uneven(depth), steps)) for depth in (1, 2, 4, 8, 16, 32, 64)
     ]
     benchmark.pedantic(lambda: Simulation(uneven(64)).advance(10**5), rounds=5)
-    table("against depth", rows)
+    print_runs("simulation against depth, 2e6 steps", rows)
 
 
 def test_what_positions_bias_and_reminders_cost(benchmark):
@@ -109,4 +122,4 @@ def test_what_positions_bias_and_reminders_cost(benchmark):
     }
     rows = [(name, steps, depth, seconds_and_peak(model, steps, **extras)) for name, (model, extras) in cases.items()]
     benchmark.pedantic(lambda: Simulation(positions).advance(10**5), rounds=5)
-    table("L = 6, 2e6 steps", rows)
+    print_runs("what positions, bias and reminders cost, L = 6, 2e6 steps", rows)

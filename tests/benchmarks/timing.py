@@ -12,15 +12,13 @@ from pathlib import Path
 def machine():
     """Name what the figures depend on: processor, cores, load, and versions."""
     info = Path("/proc/cpuinfo")
-    names = (
-        [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-        if (info.exists())
-        else [platform.processor()]
-    )
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = models[0] if models else platform.processor() or platform.machine()
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "sympy", "python-flint"))
     return (
-        f"{names[0] or platform.machine()}, {os.cpu_count()} cores{load}; "
+        f"{processor}, {os.cpu_count()} cores{load}; "
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {libraries}"
     )
 
@@ -28,8 +26,8 @@ def machine():
 def lap(call, repeats=1, clock=time.process_time):
     """Return the seconds of one call, out of `repeats` in a row, garbage collection off.
 
-    The processor's time is counted, so that what else the machine does is not; everything here runs in one
-    thread, for which that is the wall time of an idle machine.
+    The processor's time is counted, over all threads, so that what else the machine does is not: at least the
+    wall time of an idle machine.
     """
     return timeit.Timer(call, timer=clock).timeit(repeats) / repeats
 
