@@ -128,7 +128,7 @@ def bracket(model: RelayModel, t: ArrayLike | Fraction) -> Bracket:
         )
     del exact  # a float within half a unit of t moves D by less than the outward rounding below
     found = stack(model, tail=True)
-    p1 = power_sums(np.array([model.prompt + 1.0]), flat, 1.0, 1)[0][0]
+    p1 = power_sums(model.prompt + 1.0, flat, 1.0, 1)[0][0]
     front = model.prompt / (model.prompt + flat)
     slack = rounding_error(model.depth)
     sides = []

@@ -62,33 +62,44 @@ def euler_maclaurin(i: int) -> tuple[float, ...]:
     )
 
 
-def power_sums(low: Array, span: Array, scale: float, count: int) -> tuple[Array, list[Array]]:
+def power_sums(
+    low: float, span: Array, scale: float, count: int, out: Array | None = None
+) -> tuple[Array, list[Array]]:
     """Return the p_i, i = 1..count, as an array of shape (count, T), and the `zeta_tails` at `low + span`.
 
-    `low` has shape (1,) or (T,), `span` shape (T,); `low + span` is at least 1.
+    `span` has shape (T,); `low + span` is at least 1.  `out` is where to put the p_i.
     """
-    high = low + span
-    raised_low, small_low, sums_low = _raise(low, scale, count)
-    raised_high, small_high, sums_high = _raise(high, scale, count)
-    start = zeta_tails(raised_low, scale, count)
-    end = zeta_tails(raised_high, scale, count)
-    distance = span + SHIFT * (small_high * 1.0 - small_low * 1.0)  # exact where low and high are close
-    sums = np.zeros((count, span.size))
-    sums[0] = scale * np.log1p(distance / raised_low)
-    for i, entry in enumerate(start):
-        sums[i] += entry
+    start, raised = _start(low, scale, count)
+    high, small, passed = _raise(low + span, scale, count)
+    end = zeta_tails(high, scale, count)
+    sums = np.empty((count, span.size)) if out is None else out
+    distance = span + (low - raised)  # exact where low and high are close
+    if passed is not None:
+        distance += SHIFT * small
+    np.log1p(distance / raised, out=sums[0])
+    sums[0] *= scale
+    sums[0] += start[0]
+    sums[1:] = start[1:, None]
     for i, entry in enumerate(end):
         sums[i] -= entry
-    if sums_low is not None:
-        sums[:, small_low if low.size > 1 else slice(None)] += sums_low
-    if sums_high is not None:
-        sums[:, small_high] -= sums_high
-        # the tails themselves are asked for at `high`, not at `high` raised
+    if passed is not None:
+        sums[:, small] -= passed
+        # the tails themselves are asked for at `low + span`, not where it was raised to
         for i in range(count):
             if i == len(end):
                 end.append(np.zeros(span.size))
-            end[i][small_high] += sums_high[i]
+            end[i][small] += passed[i]
     return sums, end
+
+
+@lru_cache(maxsize=1024)
+def _start(low: float, scale: float, count: int) -> tuple[Array, float]:
+    """Return what the lower end contributes to the p_i, shape (count,), and the argument it was raised to."""
+    raised, _, passed = _raise(np.array([low]), scale, count)
+    total = np.zeros(count) if passed is None else passed[:, 0]
+    for i, entry in enumerate(zeta_tails(raised, scale, count)):
+        total[i] += entry[0]
+    return total, float(raised[0])
 
 
 def power_sums_near(low: Array, span: Array, scale: float, count: int) -> Array:

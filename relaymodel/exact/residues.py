@@ -89,15 +89,22 @@ def scaled(values: list[fmpq] | tuple[fmpq, ...], exponent: int) -> Array:
     return np.array([int(v.p) / int(v.q) for v in (value * scale for value in values)])
 
 
-def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
-    """Return D(t) and, if `exponent`, alpha(t)."""
+def scratch(model: RelayModel, size: int) -> Array:
+    """Return memory for `influence` at up to `size` points, to be used again: fresh memory costs more than the sums."""
+    return np.empty((2, model.depth + 1, size))
+
+
+def influence(model: RelayModel, t: Array, *, exponent: bool, memory: Array | None = None) -> Sums:
+    """Return D(t) and, if `exponent`, alpha(t); `memory` is what `scratch` returned."""
+    memory = scratch(model, t.size) if memory is None else memory
     found = stack(model, tail=True)
     P, N = float(model.prompt), model.prompt + t
     total, size, falling = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
     for pole in found.poles:
         c, m = 1 + pole.position, pole.values.size
-        sums, tails = power_sums(np.array([P + c]), t, c, max(1, m - 1 + exponent))
-        h = complete_homogeneous(sums[: m - 1])
+        count = max(1, m - 1 + exponent)
+        sums, tails = power_sums(P + c, t, c, count, memory[0, :count, : t.size])
+        h = complete_homogeneous(sums[: m - 1], memory[1, :m, : t.size])
         front = _front(P, N, c)
         # in two halves: the power of t alone may leave the float range
         value = front * (front * (pole.values @ h))
@@ -161,16 +168,15 @@ def scale_up(value: Array, exponent: int) -> Array:
     return up
 
 
-def complete_homogeneous(sums: Array) -> Array:
-    r"""Return $\hat h_0, \dots, \hat h_K$, shape (K+1, T), from the power sums, shape (K, T), by Newton's identity."""
+def complete_homogeneous(sums: Array, out: Array | None = None) -> Array:
+    r"""Return $\hat h_0, \dots, \hat h_K$, shape (K+1, T), from the power sums, shape (K, T), by Newton's identity.
+
+    `out` is where to put them.
+    """
     K, T = sums.shape
-    h = np.empty((K + 1, T))
+    h = np.empty((K + 1, T)) if out is None else out
     h[0] = 1.0
-    work = np.empty(T)
     for k in range(1, K + 1):
-        np.multiply(sums[0], h[k - 1], out=h[k])
-        for i in range(2, k + 1):
-            np.multiply(sums[i - 1], h[k - i], out=work)
-            h[k] += work
+        np.einsum("it,it->t", sums[:k], h[k - 1 :: -1], out=h[k])
         h[k] /= k
     return h

@@ -13,7 +13,7 @@ from relaymodel.exact.spectrum import poles
 from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
-CHUNK = 4096  # points whose intermediate arrays stay in cache
+CHUNK = 1 << 14  # points evaluated at once: many enough to spread the calls, few enough for the cache
 LARGEST_PROMPT = 10**9
 LARGEST_T = 1e300
 DEEPEST = 64
@@ -145,8 +145,9 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     good = np.zeros(floats.size, dtype=bool)
     if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
         good = floats <= LARGEST_T
+        memory = residues.scratch(model, min(CHUNK, floats.size))
         for part in _chunks(np.flatnonzero(good)):
-            sums = residues.influence(model, floats[part], exponent=exponent)
+            sums = residues.influence(model, floats[part], exponent=exponent, memory=memory)
             result[part] = sums.alpha if exponent else sums.value
             good[part] = _promised(sums, model.depth, exponent=exponent)
     evaluate = local_exponent_ball if exponent else influence_ball
