@@ -11,6 +11,7 @@ of the sum to every rounding error is at most that of the same sum with $|a_j|$.
 condition number: 1 for a single pole and strengths that are not negative, large where residues cancel.
 """
 
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -89,22 +90,32 @@ def scaled(values: list[fmpq] | tuple[fmpq, ...], exponent: int) -> Array:
     return np.array([int(v.p) / int(v.q) for v in (value * scale for value in values)])
 
 
-def scratch(model: RelayModel, size: int) -> Array:
-    """Return memory for `influence` at up to `size` points, to be used again: fresh memory costs more than the sums."""
-    return np.empty((2, model.depth + 1, size))
+class _Memory(threading.local):
+    """Work space that each thread keeps and uses again: the pages of a fresh one cost more than the sums."""
+
+    array: Array = np.empty((2, 0, 0))
+
+    def rows(self, depth: int, points: int) -> Array:
+        """Return an array (2, depth + 1, points) of anything."""
+        if self.array.shape[1] <= depth or self.array.shape[2] < points:
+            self.array = np.empty((2, depth + 1, max(points, self.array.shape[2])))
+        return self.array[:, : depth + 1, :points]
 
 
-def influence(model: RelayModel, t: Array, *, exponent: bool, memory: Array | None = None) -> Sums:
-    """Return D(t) and, if `exponent`, alpha(t); `memory` is what `scratch` returned."""
-    memory = scratch(model, t.size) if memory is None else memory
+_memory = _Memory()
+
+
+def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
+    """Return D(t) and, if `exponent`, alpha(t)."""
+    memory = _memory.rows(model.depth, t.size)
     found = stack(model, tail=True)
     P, N = float(model.prompt), model.prompt + t
     total, size, falling = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
     for pole in found.poles:
         c, m = 1 + pole.position, pole.values.size
         count = max(1, m - 1 + exponent)
-        sums, tails = power_sums(P + c, t, c, count, memory[0, :count, : t.size])
-        h = complete_homogeneous(sums[: m - 1], memory[1, :m, : t.size])
+        sums, tails = power_sums(P + c, t, c, count, memory[0, :count])
+        h = complete_homogeneous(sums[: m - 1], memory[1, :m])
         front = _front(P, N, c)
         # in two halves: the power of t alone may leave the float range
         value = front * (front * (pole.values @ h))
@@ -178,5 +189,5 @@ def complete_homogeneous(sums: Array, out: Array | None = None) -> Array:
     h[0] = 1.0
     for k in range(1, K + 1):
         np.einsum("it,it->t", sums[:k], h[k - 1 :: -1], out=h[k])
-        h[k] /= k
+        h[k] *= 1 / k
     return h

@@ -145,9 +145,8 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     good = np.zeros(floats.size, dtype=bool)
     if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
         good = floats <= LARGEST_T
-        memory = residues.scratch(model, min(CHUNK, floats.size))
         for part in _chunks(np.flatnonzero(good)):
-            sums = residues.influence(model, floats[part], exponent=exponent, memory=memory)
+            sums = residues.influence(model, floats[part], exponent=exponent)
             result[part] = sums.alpha if exponent else sums.value
             good[part] = _promised(sums, model.depth, exponent=exponent)
     evaluate = local_exponent_ball if exponent else influence_ball
