@@ -127,7 +127,7 @@ def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
             for i, tail in enumerate(tails[1:m], 1):
                 slope += tail * (pole.values[i:] @ h[: m - i])
             local = t / N if c == 1 else t * digamma_difference(N, c)
-            falling += local * value - front * (front * (t / c * slope))
+            falling += local * value - front * (front * (t * (slope / c)))
     condition = _condition(found, total, size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alpha = falling / total if exponent else falling
