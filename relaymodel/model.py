@@ -129,6 +129,14 @@ class RelayModel:
         """
         return cls(prompt, (Layer(relay, residual, position),) * positive_integer("depth", depth))
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Every cache asks for it, and hashing a Fraction takes Python a microsecond."""
+        return hash((self.prompt, self.layers))
+
     @property
     def depth(self) -> int:
         """Number of layers L."""

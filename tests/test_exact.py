@@ -247,6 +247,21 @@ class TestHandingOver:
         assert np.any(errors > bound / 1000)
 
 
+@pytest.mark.parametrize("order", [2, 3, 12, 64])
+@pytest.mark.parametrize("position", [Fraction(-99, 100), 0, Fraction(1, 3), 4])
+@pytest.mark.parametrize("prompt", [1, 5, 100])
+def test_the_expansion_holds_from_where_it_is_used(prompt, position, order):
+    """At the least y that each number of terms is used for, by itself, against balls; and so does its slope."""
+    model = RelayModel.uniform(prompt, order, Fraction(3, 2), Fraction(1, 2), position)
+    (expansion,) = residues.expansions(model)
+    for y in expansion.front.reach.tolist():
+        if (t := y * (1 + 1e-9) - expansion.front.start) > 1e-3:
+            # the nearest of all t decides how many terms are needed
+            sums = residues._influence(model, np.array([t, 1e6 * t]), exponent=True, far=True)
+            assert difference(sums.value[0], influence_ball(model, t, 25)) < values.rounding_error(order), t
+            assert difference(sums.alpha[0], local_exponent_ball(model, t, 25), absolute=True) < 1e-13, t
+
+
 def test_exact_zero_is_recognised():
     zero = RelayModel(1, [Layer(0, 3), Layer(0)])
     dead = RelayModel(1, [Layer(1), Layer(0, 0)])

@@ -62,17 +62,15 @@ def euler_maclaurin(i: int) -> tuple[float, ...]:
     )
 
 
-def power_sums(
-    low: float, span: Array, scale: float, count: int, out: Array | None = None
-) -> tuple[Array, list[Array]]:
+def power_sums(low: float, span: Array, scale: float, count: int) -> tuple[Array, list[Array]]:
     """Return the p_i, i = 1..count, as an array of shape (count, T), and the `zeta_tails` at `low + span`.
 
-    `span` has shape (T,); `low + span` is at least 1.  `out` is where to put the p_i.
+    `span` has shape (T,); `low + span` is at least 1.
     """
     start, raised = _start(low, scale, count)
     high, small, passed = _raise(low + span, scale, count)
     end = zeta_tails(high, scale, count)
-    sums = np.empty((count, span.size)) if out is None else out
+    sums = np.empty((count, span.size))
     distance = span + (low - raised)  # exact where low and high are close
     if passed is not None:
         distance += SHIFT * small

@@ -9,16 +9,18 @@ $$ \frac{\Gamma(P+c)\Gamma(N)}{\Gamma(P)\Gamma(N+c)} \sum_{k=0}^{m-1} E_k \hat h
 $a_j$ the coefficient of $(z+g)^{-j}$ in f.  The $E_k$ come rounded once from exact rationals, and the sensitivity
 of the sum to every rounding error is at most that of the same sum with $|a_j|$.  The quotient of the two is the
 condition number: 1 for a single pole and strengths that are not negative, large where residues cancel.
+
+The inner sum comes from `expansion`, and close to the origin, where that does not hold, from Newton's identities.
 """
 
-import threading
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from flint import fmpq
 from numpy.typing import NDArray
 
+from relaymodel.exact.expansion import Expansion, Terms, expand
 from relaymodel.exact.powersums import digamma_difference, log_gamma_ratio, power_sums, power_sums_near
 from relaymodel.exact.spectrum import poles, tail_sums
 from relaymodel.model import RelayModel
@@ -49,7 +51,7 @@ class Stack:
         """The largest 1 + g."""
         return 1 + max(pole.position for pole in self.poles)
 
-    @property
+    @cached_property
     def sure(self) -> bool:
         """Whether nothing can cancel, so that the condition number is 1."""
         return len(self.poles) == 1 and np.array_equal(self.poles[0].values, self.poles[0].magnitude)
@@ -90,44 +92,48 @@ def scaled(values: list[fmpq] | tuple[fmpq, ...], exponent: int) -> Array:
     return np.array([int(v.p) / int(v.q) for v in (value * scale for value in values)])
 
 
-class _Memory(threading.local):
-    """Work space that each thread keeps and uses again: the pages of a fresh one cost more than the sums."""
-
-    array: Array = np.empty((2, 0, 0))
-
-    def rows(self, depth: int, points: int) -> Array:
-        """Return an array (2, depth + 1, points) of anything."""
-        if self.array.shape[1] <= depth or self.array.shape[2] < points:
-            self.array = np.empty((2, depth + 1, max(points, self.array.shape[2])))
-        return self.array[:, : depth + 1, :points]
-
-
-_memory = _Memory()
+@lru_cache(maxsize=256)
+def expansions(model: RelayModel) -> tuple[Expansion, ...]:
+    """Return the expansion of each pole of `stack(model, tail=True)`."""
+    weights = stack(model, tail=True).poles
+    return tuple(
+        expand(model.prompt, pole.position, w.values, w.magnitude)
+        for pole, w in zip(poles(model), weights, strict=True)
+    )
 
 
 def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
     """Return D(t) and, if `exponent`, alpha(t)."""
-    memory = _memory.rows(model.depth, t.size)
+    far = t >= max(expansion.front.nearest for expansion in expansions(model)) - model.prompt
+    if far.all() or not far.any():
+        return _influence(model, t, exponent=exponent, far=bool(far.all()))
+    value, alpha, condition = np.empty_like(t), np.empty_like(t), np.empty_like(t)
+    for side in (far, ~far):
+        sums = _influence(model, t[side], exponent=exponent, far=side is far)
+        value[side], alpha[side], condition[side] = sums.value, sums.alpha, sums.condition
+    return Sums(value, alpha, condition)
+
+
+def _influence(model: RelayModel, t: Array, *, exponent: bool, far: bool) -> Sums:
     found = stack(model, tail=True)
     P, N = float(model.prompt), model.prompt + t
     total, size, falling = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
-    for pole in found.poles:
-        c, m = 1 + pole.position, pole.values.size
-        count = max(1, m - 1 + exponent)
-        sums, tails = power_sums(P + c, t, c, count, memory[0, :count])
-        h = complete_homogeneous(sums[: m - 1], memory[1, :m])
+    for pole, expansion in zip(found.poles, expansions(model), strict=True):
+        c = 1 + pole.position
+        terms = (
+            expansion.sums(t, exponent=exponent, sure=found.sure)
+            if far
+            else _newton(pole, P, t, exponent=exponent, sure=found.sure)
+        )
         front = _front(P, N, c)
         # in two halves: the power of t alone may leave the float range
-        value = front * (front * (pole.values @ h))
+        value = front * (front * terms.value)
         total += value
         if not found.sure:
-            size += front * (front * (pole.magnitude @ h))
+            size += front * (front * terms.magnitude)
         if exponent:
-            slope = np.zeros_like(t)  # of sum E_k h_k: d h_k / dt = sum_i c^i zeta(i+1, N+c) h_{k-i}
-            for i, tail in enumerate(tails[1:m], 1):
-                slope += tail * (pole.values[i:] @ h[: m - i])
             local = t / N if c == 1 else t * digamma_difference(N, c)
-            falling += local * value - front * (front * (t * (slope / c)))
+            falling += local * value - front * (front * terms.slope)
     condition = _condition(found, total, size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alpha = falling / total if exponent else falling
@@ -135,6 +141,18 @@ def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
         with np.errstate(invalid="ignore", over="ignore"):
             condition = condition * (1 + found.steepest + np.abs(alpha))
     return Sums(scale_up(total, found.exponent), alpha, condition)
+
+
+def _newton(pole: Weights, P: float, t: Array, *, exponent: bool, sure: bool) -> Terms:
+    """Return the sums at any t, by Newton's identities."""
+    c, m = 1 + pole.position, pole.values.size
+    sums, tails = power_sums(P + c, t, c, max(1, m - 1 + exponent))
+    h = complete_homogeneous(sums[: m - 1])
+    slope = np.zeros_like(t)  # d h_k / dt = sum_i c^i zeta(i+1, N+c) h_{k-i}
+    if exponent:
+        for i, tail in enumerate(tails[1:m], 1):
+            slope += tail * (pole.values[i:] @ h[: m - i])
+    return Terms(pole.values @ h, 0.0 if sure else pole.magnitude @ h, t * (slope / c))
 
 
 def token_influence(model: RelayModel, source: Array, position: Array) -> Sums:
@@ -179,13 +197,10 @@ def scale_up(value: Array, exponent: int) -> Array:
     return up
 
 
-def complete_homogeneous(sums: Array, out: Array | None = None) -> Array:
-    r"""Return $\hat h_0, \dots, \hat h_K$, shape (K+1, T), from the power sums, shape (K, T), by Newton's identity.
-
-    `out` is where to put them.
-    """
+def complete_homogeneous(sums: Array) -> Array:
+    r"""Return $\hat h_0, \dots, \hat h_K$, shape (K+1, T), from the power sums, shape (K, T), by Newton's identity."""
     K, T = sums.shape
-    h = np.empty((K + 1, T)) if out is None else out
+    h = np.empty((K + 1, T))
     h[0] = 1.0
     for k in range(1, K + 1):
         np.einsum("it,it->t", sums[:k], h[k - 1 :: -1], out=h[k])

@@ -14,6 +14,7 @@ from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
 CHUNK = 1 << 13  # points evaluated at once: enough to spread the calls, and small for the cache and the allocator
+WORKSPACE = 1 << 16  # points times layers at once, likewise
 LARGEST_PROMPT = 10**9
 LARGEST_T = 1e300
 DEEPEST = 64
@@ -124,7 +125,7 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
         return values.reshape(shape) if shape else float(values[0])
     if model.depth <= DEEPEST:
         good = n[rest] <= 2**53
-        for part in _chunks(good):
+        for part in _chunks(good, model.depth):
             here = rest[part]
             sums = residues.token_influence(model, s[here].astype(float), n[here].astype(float))
             values[here] = sums.value
@@ -145,7 +146,7 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     good = np.zeros(floats.size, dtype=bool)
     if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
         good = floats <= LARGEST_T
-        for part in _chunks(good):
+        for part in _chunks(good, model.depth):
             sums = residues.influence(model, floats[part], exponent=exponent)
             result[part] = sums.alpha if exponent else sums.value
             good[part] = _promised(sums, model.depth, exponent=exponent)
@@ -217,12 +218,13 @@ def _tokens(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _chunks(good: NDArray[np.bool_]) -> list[Any]:
-    """Return indices that select the good entries, CHUNK at a time: slices where all are good, which copy nothing."""
-    if good.all():
-        return [slice(i, i + CHUNK) for i in range(0, good.size, CHUNK)]
-    indices = np.flatnonzero(good)
-    return [indices[i : i + CHUNK] for i in range(0, indices.size, CHUNK)]
+def _chunks(mask: NDArray[np.bool_], depth: int) -> list[NDArray[np.intp]] | list[slice]:
+    """Return where `mask` is true, in chunks; slices, which copy nothing, if that is everywhere."""
+    size = min(CHUNK, -(-WORKSPACE // depth))
+    if mask.all():
+        return [slice(i, i + size) for i in range(0, mask.size, size)]
+    indices = np.flatnonzero(mask)
+    return [indices[i : i + size] for i in range(0, indices.size, size)]
 
 
 def _to_float(ball: arb) -> float:

@@ -114,9 +114,7 @@ def test_a_hundred_thousand_points_against_python_flint_and_log(race, grid):
     )
     require(
         [
-            # the same series, sum E_k h_k by Newton's identities; the generating function's is a shorter way to it
-            ("python-flint, same series / influence", max(each[name] for name in rivals) / own, ">=", 200),
-            ("fastest python-flint / influence", min(each[name] for name in rivals) / own, ">=", 100),
+            ("fastest python-flint / influence", min(each[name] for name in rivals) / own, ">=", 200),
             ("influence / np.log", own / each["np.log"], "<=", 400),
             ("local_exponent / influence", each["local_exponent"] / own, "<=", 2.5),
         ]
