@@ -553,3 +553,13 @@ class TestResults:
         assert "±" in repr(result)
         with pytest.raises(dataclasses.FrozenInstanceError):
             result.method = "other"
+
+
+def test_a_noise_free_power_law_with_stated_errors_is_a_power_law():
+    """Its points agree far better than they claim: all of the error is one that they share."""
+    t = np.geomspace(1, 1e4, 60)
+    fit = fit_power_law(Curve(t, t**-0.5, t**-0.5 / 20))
+    assert fit.alpha == pytest.approx(0.5, abs=1e-9)
+    assert fit.adequate
+    assert fit.stderr > 1e-3
+    assert extrapolate_exponent(Curve(t, t**-0.5, t**-0.5 / 20)).value == pytest.approx(0.5, abs=0.1)

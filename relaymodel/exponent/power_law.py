@@ -152,6 +152,8 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
 def _bend(cells: Cells, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:
     """Return the drift of the exponent over the window, its error, and the p-value of its being none."""
     covariance = noise + shared
+    # deviations shared along t alone are smooth, and leave float64 no inverse; white noise this small changes nothing
+    covariance += 1e-10 * np.diag(covariance).mean() * np.eye(len(covariance))
     z = 2 * (np.log(cells.t) - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
     basis = np.stack([cells.mean(column) for column in np.polynomial.legendre.legvander(z, 3).T], axis=1)
     root = np.sqrt(cells.weights)
