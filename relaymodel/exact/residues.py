@@ -32,9 +32,13 @@ SMALLEST = 2.0**-1000
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Coefficients at one pole, divided by 2**exponent (of `stack`), shape (m,); `magnitude` is for |a_j|."""
+    """Coefficients at one pole, divided by 2**exponent (of `stack`), shape (m,); `magnitude` is for |a_j|.
+
+    `rest` is what rounding took off 1 + g: as an exponent of large t it counts.
+    """
 
     position: float
+    rest: float
     values: Array
     magnitude: Array
 
@@ -76,9 +80,11 @@ def stack(model: RelayModel, *, tail: bool) -> Stack:
         sizes = [abs(value) for value in values]
         if tail:
             values, sizes = list(tail_sums((fmpq(0), *values))), list(tail_sums((fmpq(0), *sizes)))
-        columns.append((float(int(pole.position.p) / int(pole.position.q)), values, sizes))
-    exponent = binary_exponent(max(size for _, _, sizes in columns for size in sizes))
-    return Stack(tuple(Weights(g, scaled(v, exponent), scaled(s, exponent)) for g, v, s in columns), exponent)
+        g = int(pole.position.p) / int(pole.position.q)
+        rest = c - fmpq(*(1 + g).as_integer_ratio())
+        columns.append((g, int(rest.p) / int(rest.q), values, sizes))
+    exponent = binary_exponent(max(size for *_, sizes in columns for size in sizes))
+    return Stack(tuple(Weights(g, r, scaled(v, exponent), scaled(s, exponent)) for g, r, v, s in columns), exponent)
 
 
 def binary_exponent(value: fmpq) -> int:
@@ -125,7 +131,7 @@ def _influence(model: RelayModel, t: Array, *, exponent: bool, far: bool) -> Sum
             if far
             else _newton(pole, P, t, exponent=exponent, sure=found.sure)
         )
-        front = _front(P, N, c)
+        front = _front(P, N, c, pole.rest)
         # in two halves: the power of t alone may leave the float range
         value = front * (front * terms.value)
         total += value
@@ -165,7 +171,7 @@ def token_influence(model: RelayModel, source: Array, position: Array) -> Sums:
         sums = power_sums_near(source + g, position - source + 1, c, max(1, m - 1))
         h = complete_homogeneous(sums[: m - 1])
         # Gamma(s+g) / Gamma(s) = Gamma(s+c) / Gamma(s) / (s+g)
-        front = _front(source, position, c)
+        front = _front(source, position, c, pole.rest)
         own = c / (source + g)
         total += front * (front * (own * (pole.values @ h)))
         if not found.sure:
@@ -181,12 +187,15 @@ def _condition(found: Stack, total: Array, size: Array) -> Array:
     return np.where(np.abs(total) < SMALLEST, np.inf, condition * max(1.0, found.steepest / 5))
 
 
-def _front(start: Array | float, end: Array, c: float) -> Array:
-    r"""Return the square root of $\frac{\Gamma(x+c)\Gamma(y)}{\Gamma(x)\Gamma(y+c)}$, x = start, y = end."""
+def _front(start: Array | float, end: Array, c: float, rest: float) -> Array:
+    r"""Return the root of $\frac{\Gamma(x+c)\Gamma(y)}{\Gamma(x)\Gamma(y+c)}$, x = start, y = end, at c + rest."""
     if c == 1:
-        return np.sqrt(start / end)
-    correction = 0.5 * (log_gamma_ratio(np.atleast_1d(np.asarray(start, dtype=float)), c) - log_gamma_ratio(end, c))
-    front: Array = ((start + c) / (end + c)) ** (0.5 * c) * np.exp(correction)
+        front = np.sqrt(start / end)
+    else:
+        correction = log_gamma_ratio(np.atleast_1d(np.asarray(start, dtype=float)), c) - log_gamma_ratio(end, c)
+        front = ((start + c) / (end + c)) ** (0.5 * c) * np.exp(0.5 * correction)
+    if rest:
+        front = front * np.exp(0.5 * rest * np.log((start + c) / (end + c)))
     return front
 
 
