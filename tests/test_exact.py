@@ -165,9 +165,9 @@ def test_whole_domain_corners():
 
 @pytest.mark.parametrize("g", [0.1, -0.3, 1.7263430405970344, 3.9, Fraction(1, 3)])
 def test_a_rounded_exponent_of_large_t_is_made_good(g):
-    """1 + g rounded to float64 would alone cost t^(1+g) up to 1e-13 at t = 1e250."""
+    """1 + g rounded to float64 would alone cost t^(1+g) up to 1e-13 at the largest t."""
     model = RelayModel.uniform(7, 1, 1, 1, g)
-    t = 10.0 ** (250 / (1 + float(g)))
+    t = 10.0 ** min(300, 250 / (1 + float(g)))
     assert difference(influence(model, t), influence_ball(model, t, 25)) < 1e-14
 
 
