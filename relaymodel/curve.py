@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaymodel import files
 from relaymodel.checks import demand, series, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from relaymodel import files
 
 COLUMNS = ("t", "layer", "distance", "stderr")
 
@@ -157,6 +158,8 @@ class Curve:
         """Write a compressed NPZ file without pickled objects."""
         import json  # here and below: what only files need is not loaded with the package
 
+        from relaymodel import files
+
         arrays: dict[str, Any] = {"t": self.t, "distance": self.distance}
         if self.stderr is not None:
             arrays["stderr"] = self.stderr
@@ -189,6 +192,8 @@ def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, ov
 
     The provenance entries that all curves share are written as `# key: value` lines.
     """
+    from relaymodel import files
+
     if not curves:
         raise ValueError("curves must hold at least one curve, got none")
     first = next(iter(curves.values()))
@@ -216,6 +221,7 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
     Raises `ValueError` naming the file and, for a bad row, its line.  See `Curve.from_csv` for the format.
     """
     import csv
+    from pathlib import Path
 
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

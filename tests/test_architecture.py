@@ -113,7 +113,7 @@ def test_import_is_light():
     tops = {name.split(".")[0] for name in loaded}
     assert tops & {"sympy", "scipy", "matplotlib", "torch", "transformers", "flint", "typer", "mpmath"} == set()
     ours = {name for name in loaded if name.startswith("relaymodel.")}
-    assert ours == {"relaymodel.checks", "relaymodel.curve", "relaymodel.files", "relaymodel.model"}
+    assert ours == {"relaymodel.checks", "relaymodel.curve", "relaymodel.model"}
 
 
 @pytest.mark.parametrize("name", relaymodel.__all__)
