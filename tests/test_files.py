@@ -65,3 +65,20 @@ def test_what_is_there_is_refused(tmp_path):
         files.write_text(tmp_path / "no" / "x", "x")
     with pytest.raises(OSError, match="cannot write"):
         files.write_text("/proc/x", "x")
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_not_a_file_is_never_replaced(tmp_path, linked):
+    """A pipe stands for every special file: moving a result over a device would take the device away."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path = tmp_path / "link" if linked else pipe
+    if linked:
+        path.symlink_to(pipe)
+    before = sorted(os.listdir(tmp_path))
+    for write in (lambda: files.write_text(path, "x", overwrite=True), lambda: files.claim(path, overwrite=True)):
+        with pytest.raises(FileExistsError, match="is neither a file nor a folder .* name an ordinary file"):
+            write()
+    assert pipe.is_fifo()
+    assert path.is_symlink() == linked
+    assert sorted(os.listdir(tmp_path)) == before
