@@ -11,8 +11,8 @@ PathLike = str | os.PathLike[str]
 def claim(path: PathLike, *, overwrite: bool = False) -> Path:
     """Return `path` after checking that it may be written: before long work, not after it.
 
-    Raises `FileExistsError` if something is there (an empty folder excepted) and `overwrite` is false, and whatever
-    `overwrite` says for a device, a pipe or a socket;
+    Raises `FileExistsError` if something is there (an empty folder excepted) and `overwrite` is false; `OSError`, whatever
+    `overwrite` says, for a device, a pipe or a socket;
     `FileNotFoundError` if the folder around it is missing, `PermissionError` if it cannot be written.
 
     >>> claim("/no/such/folder/curve.csv")
@@ -29,7 +29,7 @@ def claim(path: PathLike, *, overwrite: bool = False) -> Path:
         raise PermissionError(f"cannot write {target}: the folder {folder} is not writable")
     if target.exists() and not (target.is_file() or target.is_dir()):
         # the last step moves a file here, which would take a device or a pipe away, whoever is allowed to
-        raise FileExistsError(f"{target} is neither a file nor a folder and is left alone; name an ordinary file")
+        raise OSError(f"{target} is neither a file nor a folder and is left alone; name an ordinary file")
     occupied = any(target.iterdir()) if target.is_dir() else target.exists() or target.is_symlink()
     if occupied and not overwrite:
         raise FileExistsError(f"{target} exists already; choose another path or ask for it to be overwritten")
