@@ -11,9 +11,9 @@ PathLike = str | os.PathLike[str]
 def claim(path: PathLike, *, overwrite: bool = False) -> Path:
     """Return `path` after checking that it may be written: before long work, not after it.
 
-    Raises `FileExistsError` if something is there (an empty folder excepted) and `overwrite` is false; `OSError`, whatever
-    `overwrite` says, for a device, a pipe or a socket;
-    `FileNotFoundError` if the folder around it is missing, `PermissionError` if it cannot be written.
+    Raises `FileExistsError` if something is there (an empty folder excepted) and `overwrite` is false; `OSError` for a
+    device, a pipe or a socket, whatever `overwrite` says; `FileNotFoundError` if the folder around it is missing,
+    `PermissionError` if it cannot be written.
 
     >>> claim("/no/such/folder/curve.csv")
     Traceback (most recent call last):

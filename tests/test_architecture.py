@@ -16,6 +16,7 @@ PACKAGE = Path(relaymodel.__file__).parent
 ORDER = [
     "checks",
     "files",
+    "progress",
     "model",
     "curve",
     "exact",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from relaymodel.checks import positive_integer, show
 from relaymodel.curve import Curve
 from relaymodel.model import RelayModel
+from relaymodel.progress import Report, reporter
 from relaymodel.simulation.inputs import (
     PER_DECADE,
     Floats,
@@ -19,7 +20,6 @@ from relaymodel.simulation.inputs import (
     interval_table,
     sample_points,
 )
-from relaymodel.simulation.progress import Report, reporter
 from relaymodel.simulation.recursion import Layout, Recursion
 from relaymodel.simulation.state import SimulationState
 
