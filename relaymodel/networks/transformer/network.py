@@ -1,0 +1,265 @@
+"""The transformer itself: hidden states layer by layer, and the text it would write."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relaymodel.checks import numbers, positive_integer, real, show
+from relaymodel.networks.transformer.architecture import Architecture
+from relaymodel.networks.transformer.layers import ROWS, activate, attend, normalise, rotary_angles, rotate
+from relaymodel.networks.transformer.weights import Block, Weights
+
+Array = NDArray[np.float64]
+Tokens = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Transformer:
+    r"""A pre-LN transformer in float64 (THEORY section 8).
+
+    A block is $y = x + \mathrm{attention}(\mathrm{norm}(x))$, $x' = y + \mathrm{MLP}(\mathrm{norm}(y))$.
+    It is a `Network` of `relaymodel.networks.protocol`, so that `measure` runs on it.
+
+    Parameters
+    ----------
+    architecture, weights
+        What it is made of; checked against each other.
+    provenance
+        Where the weights come from: any keys and values.
+
+    Examples
+    --------
+    >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=256, context=64)
+    >>> network = Transformer.random(shape, np.random.default_rng(0))
+    >>> [states.shape for states in network.hidden_states([[1, 2, 3]])]
+    [(1, 3, 32), (1, 3, 32), (1, 3, 32)]
+    """
+
+    architecture: Architecture
+    weights: Weights
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.weights.check(self.architecture)
+        facts = {"network": f"NumPy transformer ({self.architecture.describe()})", "dtype": "float64"}
+        facts |= {str(key): str(value) for key, value in self.provenance.items()}
+        object.__setattr__(self, "provenance", MappingProxyType(facts))
+
+    @classmethod
+    def random(cls, architecture: Architecture, rng: np.random.Generator, *, std: float = 0.02) -> "Transformer":
+        """Return an untrained network, initialised as GPT-2 is; see `Weights.random`."""
+        return cls(architecture, Weights.random(architecture, rng, std=std), {"weights": f"random, deviation {std:g}"})
+
+    @property
+    def depth(self) -> int:
+        """Number of blocks."""
+        return self.architecture.depth
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens."""
+        return self.architecture.vocabulary
+
+    @property
+    def context(self) -> int | None:
+        """The longest text, in tokens; None if there is no limit."""
+        return self.architecture.context
+
+    @property
+    def window(self) -> int | None:
+        """None: every key is seen."""
+        return None
+
+    @property
+    def precision(self) -> float:
+        """Spacing of the states' numbers at 1."""
+        return float(np.finfo(np.float64).eps)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the bytes of the text as tokens; `ValueError` if the vocabulary is smaller than 256.
+
+        >>> shape = Architecture(depth=1, width=4, heads=1, vocabulary=256, positions="none")
+        >>> Transformer.random(shape, np.random.default_rng(0)).encode("Zeno")
+        [90, 101, 110, 111]
+        """
+        if self.vocabulary < 256:
+            raise ValueError(f"a text needs a vocabulary of at least 256 tokens, its bytes, got {self.vocabulary}")
+        return list(text.encode())
+
+    def hidden_states(
+        self, tokens: ArrayLike, *, bias: ArrayLike | None = None, final_norm: bool = False
+    ) -> Iterator[Array]:
+        """Yield the residual stream, (B, n, width): of the embedding, then behind each block.
+
+        Parameters
+        ----------
+        tokens
+            Shape (B, n): token ids.
+        bias
+            Shape (n, k) or (heads, n, k): added to the logits of the n queries for the first k keys.
+        final_norm
+            Whether to yield, at the end, what the final norm makes of the last one.
+
+        Only the current states are held: memory does not grow with depth, and grows with n only, not with its square.
+        """
+        ids = self._ids(tokens)
+        n = ids.shape[1]
+        if self.context is not None and n > self.context:
+            raise ValueError(f"tokens must have at most context = {self.context} positions, got {n}")
+        added = self._bias(bias, n)
+
+        def run() -> Iterator[Array]:
+            w = self.weights
+            x = w.embedding[ids]
+            if w.positions is not None:
+                x += w.positions[:n]
+            yield x
+            for block in w.blocks:
+                x = np.stack([self._block(block, sequence, added) for sequence in x])
+                yield x
+            if final_norm:
+                yield self._norm(x, w.final_gain, w.final_shift)
+
+        return run()
+
+    def observe(
+        self,
+        tokens: ArrayLike,
+        visit: Callable[[int, Array], object],
+        *,
+        bias: ArrayLike | None = None,
+        final_norm: bool = False,
+    ) -> None:
+        """Call visit(layer, states) for the embedding (0), each block (1..depth) and, if asked, the final norm."""
+        for layer, states in enumerate(self.hidden_states(tokens, bias=bias, final_norm=final_norm)):
+            visit(layer, states)
+
+    def generate(self, prompt: Sequence[int], count: int, *, seed: int, temperature: float = 1.0) -> list[int]:
+        """Return `count` tokens that the network writes after the prompt, sampled from its softmax.
+
+        >>> shape = Architecture(depth=1, width=8, heads=2, vocabulary=10, context=9)
+        >>> network = Transformer.random(shape, np.random.default_rng(0))
+        >>> network.generate([1, 2], 3, seed=1) == network.generate([1, 2], 3, seed=1)
+        True
+        """
+        ids = self._ids([prompt])[0]
+        count = positive_integer("count", count)
+        warmth = float(real("temperature", temperature))
+        if warmth <= 0:
+            raise ValueError(f"temperature must be positive, got {show(temperature)}")
+        total = ids.size + count
+        if self.context is not None and total > self.context:
+            raise ValueError(f"prompt and count must fit in context = {self.context} positions, got {total}")
+        rng = np.random.default_rng(positive_integer("seed", seed, least=0))
+        w, a = self.weights, self.architecture
+        head = w.embedding if w.unembedding is None else w.unembedding
+        shape = (a.depth, 2, a.key_value_heads, total, a.head_size)
+        cache = np.empty(shape)
+        written: list[int] = []
+        new = ids
+        for start in [0, *range(ids.size, total - 1)]:
+            x = w.embedding[new]
+            if w.positions is not None:
+                x += w.positions[start : start + new.size]
+            for block, stored in zip(w.blocks, cache, strict=True):
+                x = self._block(block, x, None, stored, start)
+            logits = head @ self._norm(x[-1], w.final_gain, w.final_shift) / warmth
+            chances = np.exp(logits - logits.max())
+            written.append(int(rng.choice(a.vocabulary, p=chances / chances.sum())))
+            new = np.array(written[-1:])
+        return written
+
+    def _ids(self, tokens: ArrayLike) -> Tokens:
+        """Return token ids, (B, n), after checking them."""
+        array = numbers("tokens", tokens)
+        if array.dtype.kind not in "iu" or array.ndim != 2 or not array.size:
+            raise ValueError(f"tokens must be integers of shape (B, n), got dtype {array.dtype}, shape {array.shape}")
+        if array.min() < 0 or array.max() >= self.vocabulary:
+            bad = array.min() if array.min() < 0 else array.max()
+            raise ValueError(f"tokens must be from 0 to {self.vocabulary - 1}, got {bad}")
+        return array.astype(np.int64)
+
+    def _bias(self, bias: ArrayLike | None, n: int) -> Array | None:
+        if bias is None:
+            return None
+        added = np.asarray(bias, dtype=np.float64)
+        heads = self.architecture.heads
+        if (
+            added.ndim not in (2, 3)
+            or added.shape[-2] != n
+            or added.shape[-1] > n
+            or added.shape[:-2]
+            not in (
+                (),
+                (heads,),
+            )
+        ):
+            raise ValueError(
+                f"bias must have shape (n, k) or (heads, n, k) with n = {n}, k <= n, heads = {heads}, got {added.shape}"
+            )
+        if not np.all(np.isfinite(added)):
+            raise ValueError("bias must be finite, got NaN or infinite entries; -1e9 hides a key for good")
+        return added
+
+    def _norm(self, x: Array, gain: Array, shift: Array | None) -> Array:
+        return normalise(x, gain, shift, self.architecture.epsilon, centred=self.architecture.norm == "layer")
+
+    def _block(self, block: Block, x: Array, bias: Array | None, cache: Array | None = None, start: int = 0) -> Array:
+        """Return what one block makes of one sequence, (n, width), whose first position is `start`.
+
+        `cache`, (2, key_heads, total, head), holds the keys and values of the positions before and takes the new ones.
+        """
+        y = x + self.attention(block, x, bias, cache, start)
+        for rows in range(0, len(y) if block.up is not None else 0, ROWS):
+            y[rows : rows + ROWS] += self.mlp(block, y[rows : rows + ROWS])
+        return y
+
+    def attention(
+        self, block: Block, x: Array, bias: Array | None = None, cache: Array | None = None, start: int = 0
+    ) -> Array:
+        """Return what the attention of a block adds to the residual stream x, (n, width)."""
+        query, key, value = self.projections(block, x, start)
+        if cache is not None:
+            stop = start + len(x)
+            cache[0, :, start:stop], cache[1, :, start:stop] = key, value
+            key, value = cache[:, :, :stop]
+        mixed = attend(query, key, value, bias)
+        return _affine(mixed.transpose(1, 0, 2).reshape(len(x), -1), block.output, block.output_bias)
+
+    def projections(self, block: Block, x: Array, start: int = 0) -> tuple[Array, Array, Array]:
+        """Return queries (heads, n, head), keys and values (key_heads, n, head) of a residual stream x, (n, width)."""
+        a = self.architecture
+        u = self._norm(x, block.attention_gain, block.attention_shift)
+
+        def split(matrix: Array, shift: Array | None) -> Array:
+            flat = _affine(u, matrix, shift)
+            return np.ascontiguousarray(flat.reshape(len(x), -1, a.head_size).transpose(1, 0, 2))
+
+        query, key = split(block.query, block.query_bias), split(block.key, block.key_bias)
+        if a.positions == "rotary":
+            angles = rotary_angles(np.arange(start, start + len(x)), a.head_size, a.rotary_base)
+            query, key = rotate(query, *angles), rotate(key, *angles)
+        return query, key, split(block.value, block.value_bias)
+
+    def mlp(self, block: Block, y: Array) -> Array:
+        """Return what the MLP of a block adds to the residual stream y, (n, width), behind its attention."""
+        if block.up is None or block.down is None or block.mlp_gain is None:
+            raise ValueError("block must have an MLP, got one without")
+        u = self._norm(y, block.mlp_gain, block.mlp_shift)
+        hidden = _affine(u, block.up, block.up_bias)
+        if block.gate is None:
+            hidden = activate(hidden, self.architecture.activation)
+        else:
+            hidden *= activate(_affine(u, block.gate, block.gate_bias), self.architecture.activation)
+        return _affine(hidden, block.down, block.down_bias)
+
+
+def _affine(x: Array, matrix: Array, shift: Array | None) -> Array:
+    result: Any = x @ matrix
+    if shift is not None:
+        result += shift
+    return np.asarray(result)
