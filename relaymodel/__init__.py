@@ -12,6 +12,7 @@ from relaymodel.model import Layer, RelayModel
 
 if TYPE_CHECKING:
     from relaymodel.bounds import bracket
+    from relaymodel.control import PromptBias
     from relaymodel.derivation import derive
     from relaymodel.exact import (
         influence,
@@ -36,6 +37,7 @@ __bibtex__ = f"""@software{{relaymodel,
 }}"""
 
 _HOMES = {
+    "PromptBias": "control",
     "bracket": "bounds",
     "derive": "derivation",
     "estimate_exponent": "exponent",
@@ -54,6 +56,7 @@ _HOMES = {
 __all__ = [
     "Curve",
     "Layer",
+    "PromptBias",
     "RelayModel",
     "bracket",
     "derive",
