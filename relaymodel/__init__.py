@@ -12,7 +12,7 @@ from relaymodel.model import Layer, RelayModel
 
 if TYPE_CHECKING:
     from relaymodel.bounds import bracket
-    from relaymodel.control import PromptBias
+    from relaymodel.control import PromptBias, Reminders
     from relaymodel.derivation import derive
     from relaymodel.exact import (
         influence,
@@ -38,6 +38,7 @@ __bibtex__ = f"""@software{{relaymodel,
 
 _HOMES = {
     "PromptBias": "control",
+    "Reminders": "control",
     "bracket": "bounds",
     "derive": "derivation",
     "estimate_exponent": "exponent",
@@ -58,6 +59,7 @@ __all__ = [
     "Layer",
     "PromptBias",
     "RelayModel",
+    "Reminders",
     "bracket",
     "derive",
     "estimate_exponent",

@@ -37,7 +37,7 @@ class PromptBias:
 
     def __post_init__(self) -> None:
         for name in ("strength", "offset"):
-            value = real(name, getattr(self, name))
+            value: Number = real(name, getattr(self, name))
             if abs(value) > LARGEST:
                 raise ValueError(f"{name} must be at most {LARGEST:.0e} in size, got {show(value)}")
             object.__setattr__(self, name, value)

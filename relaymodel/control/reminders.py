@@ -1,0 +1,254 @@
+"""Reminders: the prompt's text returned in the continuation, and what they add, exactly (THEORY section 7)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+from numpy.typing import ArrayLike, NDArray
+
+from relaymodel.checks import demand, numbers, positive_integer, show
+from relaymodel.exact import influence, influence_ball, token_influence
+from relaymodel.exact.spectrum import rational
+from relaymodel.exact.values import check_model
+from relaymodel.exponent.result import table
+from relaymodel.model import RelayModel
+from relaymodel.simulation.inputs import interval_table
+
+Integers = NDArray[np.int64]
+
+LONG = 1024
+"""Blocks of more tokens are a difference of two balls; shorter ones are summed token by token, which is faster."""
+
+CHUNK = 1 << 16
+MOST_TOKENS = 3 * 10**7
+LARGEST = 2**52
+TIMES = "whole numbers from 1 to 2^52, counted in continuation tokens"
+
+
+@dataclass(frozen=True)
+class Reminders:
+    """In every M tokens of the continuation, the last R are a reminder: t = kM-R+1, ..., kM for k = 1, 2, ...
+
+    Parameters
+    ----------
+    every
+        M, at least `length`.
+    length
+        R, at least 1.
+
+    Examples
+    --------
+    >>> Reminders(every=64, length=8).intervals(200).tolist()
+    [[57, 64], [121, 128], [185, 192]]
+    """
+
+    every: int
+    length: int
+
+    def __post_init__(self) -> None:
+        for name in ("every", "length"):
+            value = positive_integer(name, getattr(self, name))
+            if value > LARGEST:
+                raise ValueError(f"{name} must be at most 2^52, got {show(value)}")
+            object.__setattr__(self, name, value)
+        if self.length > self.every:
+            raise ValueError(f"length must be at most every = {self.every}, got {self.length}")
+
+    @property
+    def density(self) -> Fraction:
+        """R/M, the part of the continuation that is reminders."""
+        return Fraction(self.length, self.every)
+
+    def intervals(self, steps: int) -> Integers:
+        """Return the inclusive intervals that begin up to `steps`, shape (K, 2)."""
+        last = positive_integer("steps", steps)
+        count = max(0, (last + self.length - 1) // self.every)
+        if count > MOST_TOKENS:
+            raise ValueError(f"steps must hold at most {MOST_TOKENS:.0e} reminders, got {count}; ask for fewer steps")
+        stop = self.every * np.arange(1, count + 1, dtype=np.int64)
+        return np.stack([stop - self.length + 1, stop], axis=1)
+
+
+@dataclass(frozen=True)
+class ReminderBlocks:
+    """Reminders at given places: inclusive intervals (start, stop) of t, sorted and disjoint.
+
+    >>> ReminderBlocks.at([9, 1, 2, 3]).blocks
+    ((1, 3), (9, 9))
+    """
+
+    blocks: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        checked = interval_table(self.blocks, LARGEST)
+        object.__setattr__(self, "blocks", tuple((int(start), int(stop)) for start, stop in checked))
+
+    @classmethod
+    def at(cls, tokens: Iterable[int]) -> "ReminderBlocks":
+        """Return the blocks that these continuation tokens make up, in any order."""
+        places = sorted({positive_integer("tokens", t) for t in tokens})
+        blocks: list[tuple[int, int]] = []
+        for t in places:
+            blocks[-1:] = [(blocks[-1][0], t)] if blocks and blocks[-1][1] == t - 1 else [*blocks[-1:], (t, t)]
+        return cls(tuple(blocks))
+
+    @property
+    def count(self) -> int:
+        """How many tokens they are."""
+        return sum(stop - start + 1 for start, stop in self.blocks)
+
+    def intervals(self, steps: int) -> Integers:
+        """Return the intervals that begin up to `steps`, shape (K, 2)."""
+        kept = [block for block in self.blocks if block[0] <= positive_integer("steps", steps)]
+        return np.array(kept, dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class ReminderLimit:
+    r"""The limit of D(t) with reminders; see `reminder_limit`.
+
+    Attributes
+    ----------
+    between
+        Limit at ordinary tokens, exact.
+    on_reminder
+        Limit at tokens that are reminders themselves, exact.
+    method
+        How it was found.
+    """
+
+    model: RelayModel
+    reminders: Reminders | ReminderBlocks
+    between: Fraction
+    on_reminder: Fraction
+    method: str = "closed form (THEORY section 7)"
+
+    def _repr_html_(self) -> str:
+        return table(
+            "Limit with reminders",
+            [
+                ("at ordinary tokens", f"{float(self.between):.9g}"),
+                ("at reminder tokens", f"{float(self.on_reminder):.9g}"),
+                ("reminders", self.reminders),
+                ("prompt", self.model.prompt),
+                ("depth", self.model.depth),
+                ("method", self.method),
+            ],
+        )
+
+
+def reminder_limit(model: RelayModel, reminders: Reminders | ReminderBlocks) -> ReminderLimit:
+    r"""Return the limit of D(t) as $t \to \infty$ with reminders (THEORY section 7), an exact rational.
+
+    R reminder tokens in every M hold $\bigl(f(1) - \prod_l \rho_l\bigr) R/M$: the weights of all tokens on
+    position n sum to f(1), that of n on itself tends to $\prod_l \rho_l$, and the others vary slowly, so that the
+    part R/M of the tokens carries the part R/M of the weight.  A reminder token itself has $\prod_l \rho_l$ more.
+    A finite set of reminders holds nothing.  Any position exponents, and strengths of any sign; the distance from
+    the limit falls as D(t) without reminders does.
+
+    Raises `TypeError` for other objects: other schedules have no limit in closed form, but `simulate` runs them.
+
+    >>> model = RelayModel.uniform(prompt=64, depth=2, relay=1)
+    >>> reminder_limit(model, Reminders(every=64, length=8)).between  # (4 - 1)/8
+    Fraction(3, 8)
+    """
+    check_model(model)
+    if not isinstance(reminders, (Reminders, ReminderBlocks)):
+        raise TypeError(
+            f"reminders must be Reminders or ReminderBlocks for a limit, got {show(reminders)} of type "
+            f"{type(reminders).__name__}; simulate takes any schedule"
+        )
+    own = carried(model)
+    density = reminders.density if isinstance(reminders, Reminders) else Fraction(0)
+    between = (model.saturation - own) * density
+    return ReminderLimit(model, reminders, between, between + own)
+
+
+def carried(model: RelayModel) -> Fraction:
+    r"""Return $\prod_l \rho_l$: what the residual connections alone carry of a token's own difference."""
+    product = Fraction(1)
+    for _, residual, _ in model.rational:
+        product *= residual
+    return product
+
+
+def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Any:
+    r"""Return D(t) with reminders by superposition, exactly (THEORY section 7).
+
+    $$ D(t) = K(N, P) + \sum_i \bigl[ K(N, P + e_i) - K(N, P + s_i - 1) \bigr], \qquad N = P + t, $$
+
+    over the blocks $[s_i, e_i]$ of continuation tokens, cut off at t; $K(n, p)$ is the influence of p prompt tokens
+    on position n, and $K(n, n) = f(1)$.  Blocks of up to 1024 tokens are summed from `token_influence`, longer
+    ones are differences of balls: nothing is lost to cancellation.
+
+    Parameters
+    ----------
+    model
+        Any relay model.
+    reminders
+        `Reminders`, `ReminderBlocks`, pairs (start, stop), or any other `ReminderSchedule`.
+    t
+        Whole numbers from 1 to 2^52, scalar or array of any shape.  The work is a fraction of a microsecond for each
+        reminder token before each t; more than 3 10^7 are refused (`simulate` costs O(t) in all).
+
+    Returns
+    -------
+    float or ndarray
+        float64 of the shape of `t`; right to 2e-12 relative for strengths that are not negative, else to 2e-12 of
+        the sum of the parts' sizes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For unusable arguments.
+
+    Examples
+    --------
+    >>> model = RelayModel.uniform(prompt=2, depth=1, relay=1)
+    >>> reminder_influence(model, [(3, 3)], [1, 2, 3, 4])  # 2/3, 2/4, 1 + 3/5, 3/6
+    array([0.66666667, 0.5       , 1.6       , 0.5       ])
+    """
+    check_model(model)
+    given = numbers("t", t)
+    flat = given.ravel()
+    demand("t", given, np.asarray((given >= 1) & (given <= LARGEST) & (given == given // 1), dtype=bool), TIMES)
+    at = flat.astype(np.int64)
+    blocks = interval_table(reminders, int(at.max(initial=1)))
+    lengths = blocks[:, 1] - blocks[:, 0] + 1
+    short, long = blocks[lengths <= LONG], blocks[lengths > LONG]
+    total = int(lengths[lengths <= LONG].sum())
+    tokens = _tokens(short) if total <= MOST_TOKENS else None
+    if tokens is None or np.sum(np.searchsorted(tokens, at, side="right")) > MOST_TOKENS:
+        raise ValueError(
+            f"t must not ask for more than {MOST_TOKENS:.0e} weights of single reminder tokens, got {len(at)} times up "
+            f"to {total}; ask for fewer t, or use simulate, whose work grows with the last t only"
+        )
+    values = np.asarray(influence(model, at.astype(np.float64)), dtype=np.float64).reshape(at.shape)
+    for i, x in enumerate(at):
+        n = model.prompt + int(x)
+        until = int(np.searchsorted(tokens, x, side="right"))
+        for first in range(0, until, CHUNK):
+            sources = model.prompt + tokens[first : min(first + CHUNK, until)]
+            values[i] += float(np.sum(token_influence(model, sources, n)))
+        for start, stop in long:
+            if start <= x:
+                values[i] += _block(model, int(start), min(int(stop), int(x)), n)
+    return values.reshape(given.shape) if given.shape else float(values[0])
+
+
+def _tokens(blocks: Integers) -> Integers:
+    """Return all tokens of the blocks, in order."""
+    lengths = blocks[:, 1] - blocks[:, 0] + 1
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(blocks[:, 0] - before, lengths) + np.arange(int(lengths.sum()), dtype=np.int64)
+
+
+def _block(model: RelayModel, start: int, stop: int, n: int) -> float:
+    """Return K(n, P + stop) - K(n, P + start - 1) from balls with digits to spare."""
+    P = model.prompt
+    whole = arb(rational(model.saturation))
+    upto = whole if P + stop == n else influence_ball(model.with_prompt(P + stop), n - P - stop, 50)
+    return float((upto - influence_ball(model.with_prompt(P + start - 1), n - P - start + 1, 50)).mid())
