@@ -1,0 +1,291 @@
+"""The measurement: two prompts, one continuation, the distance between the hidden states."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaymodel import files
+from relaymodel.checks import positive_integer, show
+from relaymodel.networks.protocol.measurement import Measurement
+from relaymodel.networks.protocol.network import Network
+from relaymodel.networks.protocol.texts import Generated, Pairs, RandomTokens, collect
+from relaymodel.progress import reporter
+from relaymodel.simulation.inputs import LogBias, bias_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from relaymodel.progress import Report
+
+Array = NDArray[np.float64]
+
+SINGLE = 2.0**-23
+ROWS = 256  # tokens whose differences are taken at once, in float64
+
+
+def measure(
+    network: Network,
+    prompt_a: Any,
+    prompt_b: Any,
+    continuation: Any,
+    *,
+    bias: LogBias | Callable[[Array], Array] | None = None,
+    prompt: int | None = None,
+    layers: Sequence[int] | None = None,
+    final_norm: bool = False,
+    checkpoint: files.PathLike | None = None,
+    provenance: Mapping[str, str] | None = None,
+    progress: bool | Report = False,
+) -> Measurement:
+    """Measure how far the hidden states of two runs are apart that differ in their prompts only (THEORY section 9).
+
+    Parameters
+    ----------
+    network
+        Anything that satisfies `relaymodel.networks.protocol.Network`: the NumPy transformer, or a model of the
+        transformers library (`relaymodel.networks.huggingface.load`).
+    prompt_a, prompt_b
+        A text or token ids, (P,), or K of them, (K, P); equally many tokens in all.  Prompt A of pair k is compared
+        with prompt B of pair k.  Texts are encoded before they are joined to the continuation.
+    continuation
+        A text or token ids, (T,), the same for all pairs, or K of them; or `RandomTokens(count)`, or
+        `Generated(count)`, written by the network (without the bias) after prompt A.
+    bias
+        Logit bias b_t of the prompt's keys for the query at continuation token t, in every layer and head (THEORY
+        section 7): `PromptBias(strength)` or a function of t, (T,) to (T,).  The network is first tested on a text of
+        four tokens: a model that ignores its attention mask is refused.
+    prompt
+        Cut prompts to this many tokens.
+    layers
+        Which layers to keep: 0 is the embedding, l the residual stream behind block l; None: all from 1 on.
+    final_norm
+        Also keep depth + 1, the last layer after the final norm.
+    checkpoint
+        A folder that receives each pair's distances when they are there.  A run that was interrupted goes on from it;
+        a folder of another measurement is refused.
+    provenance
+        Facts to keep with the result.
+    progress
+        True shows a bar on a terminal; a function is called with (layers done, layers in total).
+
+    Returns
+    -------
+    Measurement
+        Distances of every pair at every layer and token.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For unusable arguments; for states that are not finite; for a network whose attention ignores the bias.
+
+    Warns
+    -----
+    UserWarning
+        Below float32 precision: rounded differences scale like the root of the true ones, so that 1/t reads as 0.5.
+
+    Examples
+    --------
+    >>> from relaymodel.networks.transformer import Architecture, Transformer
+    >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=256, positions="none")
+    >>> network = Transformer.random(shape, np.random.default_rng(0))
+    >>> measured = measure(network, "To be, or not", "All the world", "to be, that is the question. " * 4)
+    >>> measured
+    Measurement(1 pairs, prompt 13, t = 1..116, layers 1..2, NumPy transformer (...))
+    >>> measured.curve(2).distance[0] > measured.curve(2).distance[-1]
+    np.True_
+    """
+    if not isinstance(network, Network):
+        raise TypeError(
+            f"network must offer {', '.join(_MEMBERS)} (relaymodel.networks.protocol.Network), got "
+            f"{show(network)} of type {type(network).__name__}"
+        )
+    pairs = collect(network, prompt_a, prompt_b, continuation, prompt)
+    kept = _layers(network, layers, final_norm)
+    facts = {**network.provenance, "prompt": str(pairs.prompt), "pairs": str(pairs.count), "bias": _name(bias)}
+    facts |= {"continuation": pairs.description} | {str(k): str(v) for k, v in (provenance or {}).items()}
+    t = np.arange(1, pairs.steps + 1)
+    added = None
+    if bias is not None:
+        added = np.zeros((pairs.prompt + pairs.steps, 1))
+        added[pairs.prompt :, 0] = bias_function(bias, pairs.prompt)(t.astype(np.float64))
+        check_bias(network)
+        added = np.broadcast_to(added, (len(added), pairs.prompt))
+    if network.precision > SINGLE:
+        warnings.warn(
+            f"the states are computed with a spacing of {network.precision:.1e} at 1: differences below it are rounded "
+            "to about the root of (difference * spacing), so that a true 1/t reads as t^-0.5; use float32 or better",
+            UserWarning,
+            stacklevel=2,
+        )
+    store = None if checkpoint is None else _Store(Path(checkpoint), _fingerprint(network, pairs, added, kept))
+    report = reporter(progress)
+    passes = network.depth + 1 + (kept[-1] > network.depth)
+    total = pairs.count * passes
+    results = []
+    for k in range(pairs.count):
+        values = None if store is None else store.read(k)
+        if values is None:
+            recorder = _Recorder(kept, pairs.prompt, pairs.steps, partial(_shifted, report, k * passes, total))
+            network.observe(pairs.tokens(k, network), recorder.visit, bias=added, final_norm=kept[-1] > network.depth)
+            values = recorder.result()
+            if store is not None:
+                store.write(k, values)
+        report((k + 1) * passes, total)
+        results.append(values)
+    stacked = np.stack(results, axis=1)  # (4, K, M, T)
+    return Measurement(
+        t,
+        kept,
+        stacked[0],
+        stacked[1:3],
+        stacked[3],
+        pairs.prompt,
+        network.depth,
+        network.precision,
+        network.window,
+        facts,
+    )
+
+
+def _shifted(report: Report, before: int, total: int, done: int) -> None:
+    report(before + done, total)
+
+
+_MEMBERS = ("depth", "vocabulary", "context", "window", "precision", "provenance", "encode", "generate", "observe")
+
+
+class _Recorder:
+    """Takes distances and norms of the states it is shown, and keeps nothing else."""
+
+    def __init__(self, layers: tuple[int, ...], prompt: int, steps: int, report: Callable[[int], object]) -> None:
+        self.layers, self.prompt, self.steps, self.report = layers, prompt, steps, report
+        self.values = np.full((4, len(layers), steps), np.nan)
+
+    def visit(self, layer: int, states: NDArray[np.floating]) -> None:
+        """Record one layer; states (2, P + T, width)."""
+        if states.ndim != 3 or states.shape[:2] != (2, self.prompt + self.steps):
+            raise ValueError(
+                f"network must show states of shape (2, {self.prompt + self.steps}, width), got {states.shape} "
+                f"at layer {layer}"
+            )
+        if layer in self.layers:
+            m = self.layers.index(layer)
+            for start in range(0, self.steps, ROWS):
+                stop = min(start + ROWS, self.steps)
+                a, b = states[:, self.prompt + start : self.prompt + stop].astype(np.float64)
+                difference = a - b
+                here = self.values[:, m, start:stop]
+                here[3] = np.einsum("td,td->t", difference, a + b)
+                for row, x in enumerate((difference, a, b)):
+                    here[row] = np.sqrt(np.einsum("td,td->t", x, x))
+            if not np.all(np.isfinite(self.values[:, m])):
+                bad = int(np.argmin(np.isfinite(self.values[0, m]))) + 1
+                raise ValueError(
+                    f"the states of the network must be finite, got NaN or inf at layer {layer}, t = {bad}"
+                )
+        self.report(layer)
+
+    def result(self) -> Array:
+        """Return distance, both norms and the difference of their squares, (4, M, T)."""
+        for m, layer in enumerate(self.layers):
+            if np.isnan(self.values[0, m, 0]):
+                raise ValueError(f"network must show every layer asked for, it did not show layer {layer}")
+        return self.values
+
+
+class _Store:
+    """A folder with one file for each finished pair."""
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self.folder, self.fingerprint = folder, fingerprint
+        folder.mkdir(exist_ok=True)
+
+    def read(self, k: int) -> Array | None:
+        path = self.folder / f"pair-{k:04d}.npz"
+        if not path.exists():
+            return None
+        with np.load(path, allow_pickle=False) as data:
+            if str(data["fingerprint"]) != self.fingerprint:
+                raise ValueError(
+                    f"checkpoint must be a folder of the same measurement, {path} is of another one (network, texts, "
+                    "bias, layers or their number differ); name another folder"
+                )
+            values: Array = data["values"]
+        return values
+
+    def write(self, k: int, values: Array) -> None:
+        def fill(temporary: Path) -> None:
+            with temporary.open("wb") as stream:
+                np.savez(stream, fingerprint=np.array(self.fingerprint), values=values)
+
+        files.write(self.folder / f"pair-{k:04d}.npz", fill)
+
+
+def check_bias(network: Network) -> None:
+    """Raise `ValueError` unless the network's attention does with a bias what it must.
+
+    On two texts of four tokens that differ in the first: no bias and one of 0 must give the same states, one of -10^4
+    must hide the first token completely, and one of log 2 must change the states a little.
+    """
+    tokens = np.array([[0, 1, 0, 1], [1, 1, 0, 1]])
+
+    def final(strength: float | None) -> Array:
+        shown: list[NDArray[Any]] = []
+        bias = None if strength is None else np.array([[0.0]] + [[strength]] * 3)
+        network.observe(tokens, lambda layer, states: shown.append(states.copy()) if layer else None, bias=bias)
+        return np.stack(shown)[:, :, 1:].astype(np.float64)
+
+    plain, zero, hidden, double = (final(strength) for strength in (None, 0.0, -1e4, np.log(2)))
+    size = np.sqrt(np.mean(plain**2))
+    rounding = 100 * network.precision * size
+    apart = [float(np.max(np.abs(x[:, 0] - x[:, 1]))) for x in (plain, hidden)]
+    problem = None
+    if np.max(np.abs(plain - zero)) > rounding:
+        problem = "a bias of 0 changes its states"
+    elif apart[1] > max(rounding, 1e-6 * apart[0]):
+        problem = "a prompt whose keys are hidden by a bias of -1e4 still reaches the continuation"
+    elif np.max(np.abs(plain - double)) <= rounding:
+        problem = "a bias of log 2 does not change its states"
+    if problem is not None:
+        raise ValueError(
+            f"network must add the bias to its attention logits, but {problem}; its attention ignores or misreads the "
+            "mask (or part of it is not attention): measure it without bias"
+        )
+
+
+def _layers(network: Network, layers: Sequence[int] | None, final_norm: bool) -> tuple[int, ...]:
+    last = network.depth + 1 if final_norm else network.depth
+    if layers is None:
+        return tuple(range(1, last + 1))
+    kept = sorted({positive_integer("layers", layer, least=0) for layer in layers})
+    if not kept:
+        raise ValueError("layers must name at least one layer, got none")
+    if kept[-1] > last:
+        hint = "" if final_norm else f"; {network.depth + 1}, after the final norm, needs final_norm=True"
+        raise ValueError(f"layers must be from 0 to {last}, got {kept[-1]}{hint}")
+    return tuple(kept) + ((last,) if final_norm and kept[-1] != last else ())
+
+
+def _name(bias: object) -> str:
+    if bias is None:
+        return "none"
+    return repr(bias) if isinstance(bias, LogBias) else getattr(bias, "__qualname__", type(bias).__name__)
+
+
+def _fingerprint(network: Network, pairs: Pairs, bias: Array | None, layers: tuple[int, ...]) -> str:
+    after: Any = pairs.continuation
+    if isinstance(after, (RandomTokens, Generated)):
+        after = np.frombuffer(repr(after).encode(), dtype=np.uint8)
+    digest = hashlib.sha256(json.dumps([dict(network.provenance), layers]).encode())
+    for array in (pairs.prompt_a, pairs.prompt_b, after, np.empty(0) if bias is None else bias[:, 0]):
+        digest.update(f"{array.shape}{array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

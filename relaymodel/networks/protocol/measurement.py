@@ -1,0 +1,271 @@
+"""What was measured: distances at every layer and token, for every pair, and the exponents read off them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaymodel.checks import choice, show
+from relaymodel.curve import Curve, write_curves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from relaymodel import files
+
+Array = NDArray[np.float64]
+
+METRICS = ("euclidean", "relative", "cosine")
+CLEARANCE = 3.0
+"""A distance this many times above the floor is at most 6 % too large, since rounding adds in squares."""
+
+
+@dataclass(frozen=True)
+class MeasuredExponent:
+    """The exponent of a power law fitted to each pair's curve in a window, and its mean over pairs.
+
+    Attributes
+    ----------
+    alpha, stderr
+        Mean over pairs, and its standard error over pairs; with one pair, the fit's own standard error.
+    each
+        Shape (K,): the exponent of each pair.
+    layer, window, points, metric, method
+        Where and how it was read.
+    """
+
+    alpha: float
+    stderr: float
+    each: tuple[float, ...]
+    layer: int
+    window: tuple[float, float]
+    points: int
+    metric: str
+    method: str
+
+    def __repr__(self) -> str:
+        return (
+            f"MeasuredExponent(layer {self.layer}: alpha = {self.alpha:.3f} +- {self.stderr:.3f}, "
+            f"t = {self.window[0]:.6g}..{self.window[1]:.6g}, {len(self.each)} pairs)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    r"""Distances between two runs of a network on the same continuation (THEORY sections 1 and 9).
+
+    Attributes
+    ----------
+    t
+        Shape (T,): continuation tokens, 1..T.
+    layers
+        The layers measured, M of them: 0 the embedding, l the residual stream behind block l, depth + 1 the last
+        one after the final norm.
+    euclidean
+        Shape (K, M, T): $|x-\tilde x|$ for each of the K pairs.
+    norms
+        Shape (2, K, M, T): $|x|$ and $|\tilde x|$.
+    radial
+        Shape (K, M, T): $|x|^2-|\tilde x|^2$, without cancellation.
+    prompt, depth
+        P, and the number of blocks.
+    precision
+        Spacing at 1 of the numbers that the states were computed in.
+    provenance
+        The network, the texts, the bias, versions.
+
+    Notes
+    -----
+    Two runs that differ by less than rounding are not told apart.  Each block rounds the residual stream twice; the
+    differences of two runs are then about $f = \epsilon |x| \sqrt{(l+1)/3}$ (`floor`).  Rounding adds in squares, so a
+    distance of 3 f is right to 6 %; what is closer is left out of curves and fits.
+    """
+
+    t: NDArray[np.int64]
+    layers: tuple[int, ...]
+    euclidean: Array
+    norms: Array
+    radial: Array
+    prompt: int
+    depth: int
+    precision: float
+    window: int | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs, K."""
+        return len(self.euclidean)
+
+    @property
+    def floor(self) -> Array:
+        """Shape (K, M, T): the Euclidean distance that rounding alone makes."""
+        blocks = np.minimum(np.array(self.layers), self.depth)
+        size = np.sqrt(np.mean(self.norms**2, axis=0))
+        result: Array = self.precision * size * np.sqrt((blocks + 1) / 3)[:, None]
+        return result
+
+    def distance(self, layer: int, *, metric: str = "euclidean") -> Array:
+        r"""Return the distances at one layer, shape (K, T).
+
+        "euclidean": $|x-\tilde x|$.  "relative": divided by the root mean square of the two norms.  "cosine":
+        $1-\cos$ of the angle between the states, quadratic in small differences, so that its exponent is twice
+        that of the others.
+        """
+        m = self._index(layer)
+        choice("metric", metric, METRICS)
+        euclidean, (a, b) = self.euclidean[:, m], self.norms[:, :, m]
+        if metric == "euclidean":
+            return euclidean
+        if metric == "relative":
+            return np.asarray(euclidean / np.sqrt((a**2 + b**2) / 2))
+        lengths = self.radial[:, m] / (a + b)  # |x| - |x~|
+        return np.asarray(np.maximum(euclidean**2 - lengths**2, 0) / (2 * a * b))
+
+    def reliable(self, layer: int) -> NDArray[np.bool_]:
+        """Return at which t, shape (T,), the distance of every pair is clear of rounding (3 times the floor)."""
+        m = self._index(layer)
+        return np.asarray(np.all(self.euclidean[:, m] > CLEARANCE * self.floor[:, m], axis=0))
+
+    def curve(self, layer: int, *, metric: str = "euclidean", pair: int | None = None) -> Curve:
+        """Return the forgetting curve at one layer: the geometric mean over pairs, or that of one pair.
+
+        The standard error is that of the mean of log distances over pairs.  Tokens at which a pair is not clear of
+        rounding are left out, and counted in the provenance.
+
+        Raises `ValueError` if the distance is exactly 0 somewhere (a sliding window has lost the prompt) or fewer than
+        two tokens are clear of rounding.
+        """
+        distance = self.distance(layer, metric=metric)
+        self._refuse_zeros(layer)
+        keep = self.reliable(layer)
+        left_out = int(np.sum(~keep))
+        if np.sum(keep) < 2:
+            raise ValueError(
+                f"the distance at layer {layer} must be clear of rounding at 2 tokens or more, got {np.sum(keep)}; "
+                f"measure in a wider number format than one of spacing {self.precision:.2g}"
+            )
+        if pair is not None:
+            if not 0 <= pair < self.pairs:
+                raise ValueError(f"pair must be from 0 to {self.pairs - 1}, got {show(pair)}")
+            distance = distance[pair : pair + 1]
+        logs = np.log(distance[:, keep])
+        mean = np.exp(logs.mean(axis=0))
+        error = None if len(logs) < 2 else mean * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
+        facts = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(logs))}
+        if left_out:
+            facts["left out"] = f"{left_out} tokens within {CLEARANCE:g} times the rounding of the states"
+        return Curve(self.t[keep].astype(np.float64), mean, error, facts)
+
+    def curves(self, *, metric: str = "euclidean") -> dict[int | None, Curve]:
+        """Return {layer: curve} of all layers at which the runs differ; see `curve`."""
+        return {layer: self.curve(layer, metric=metric) for layer in self.layers if self._differs(layer)}
+
+    def alpha(
+        self, layer: int, *, t_min: float | None = None, t_max: float | None = None, metric: str = "euclidean"
+    ) -> MeasuredExponent:
+        """Return the exponent at one layer: a power law for each pair (`fit_power_law`), then mean and standard error.
+
+        Errors over pairs, since positions are strongly correlated (THEORY section 9).  The window is that of
+        `fit_power_law`, by default from t = 16.
+        """
+        from relaymodel.exponent import fit_power_law
+
+        laws = [
+            fit_power_law(self.curve(layer, metric=metric, pair=k), t_min=t_min, t_max=t_max) for k in range(self.pairs)
+        ]
+        each = np.array([law.alpha for law in laws])
+        several = self.pairs > 1
+        return MeasuredExponent(
+            float(each.mean()),
+            float(each.std(ddof=1) / np.sqrt(self.pairs)) if several else laws[0].stderr,
+            tuple(each.tolist()),
+            layer,
+            laws[0].window,
+            laws[0].points,
+            metric,
+            "power law for each pair; " + ("standard error over pairs" if several else "one pair: error of the fit"),
+        )
+
+    def to_csv(self, path: files.PathLike, *, metric: str = "euclidean", overwrite: bool = False) -> Path:
+        """Write the curves of all layers to one CSV file, which `Curve.from_csv(path, layer=...)` reads."""
+        return write_curves(path, self.curves(metric=metric), overwrite=overwrite)
+
+    def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
+        """Write everything to a compressed NPZ file without pickled objects."""
+        import json
+
+        from relaymodel import files
+
+        facts = {"layers": self.layers, "prompt": self.prompt, "depth": self.depth, "precision": self.precision}
+        facts |= {"window": self.window, "provenance": dict(self.provenance)}
+        arrays = {name: getattr(self, name) for name in ("t", "euclidean", "norms", "radial")}
+
+        def fill(temporary: Path) -> None:
+            with temporary.open("wb") as stream:
+                np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **arrays)
+
+        return files.write(path, fill, overwrite=overwrite)
+
+    @classmethod
+    def from_npz(cls, path: files.PathLike) -> Measurement:
+        """Read what `to_npz` wrote; pickled objects are refused."""
+        import json
+        from zipfile import is_zipfile
+
+        if not is_zipfile(path):
+            raise ValueError(f"{path} must be an NPZ file that to_npz wrote, got something else")
+        with np.load(path, allow_pickle=False) as data:
+            missing = {"facts", "t", "euclidean", "norms", "radial"} - set(data)
+            if missing:
+                raise ValueError(
+                    f"{path} must be an NPZ file that Measurement.to_npz wrote, it lacks {sorted(missing)}"
+                )
+            facts: dict[str, Any] = json.loads(str(data["facts"]))
+            facts["layers"] = tuple(facts["layers"])
+            return cls(**{name: data[name] for name in ("t", "euclidean", "norms", "radial")}, **facts)
+
+    def __repr__(self) -> str:
+        return (
+            f"Measurement({self.pairs} pairs, prompt {self.prompt}, t = 1..{self.t[-1]}, layers "
+            f"{self.layers[0]}..{self.layers[-1]}, {self.provenance.get('network', 'a network')})"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = []
+        for layer in self.layers:
+            if self._differs(layer):
+                fit = self.alpha(layer)
+                window = f"{fit.window[0]:g} to {fit.window[1]:g}"
+                rows.append(f"<tr><td>{layer}</td><td>{fit.alpha:.3f} ± {fit.stderr:.3f}</td><td>{window}</td></tr>")
+        facts = "<br>".join(escape(f"{key}: {value}") for key, value in self.provenance.items())
+        return f"<table><tr><th>layer</th><th>α</th><th>window of t</th></tr>{''.join(rows)}</table><p>{facts}</p>"
+
+    def _index(self, layer: int) -> int:
+        if layer not in self.layers:
+            raise ValueError(f"layer must be one of those measured, {', '.join(map(str, self.layers))}, got {layer!r}")
+        return self.layers.index(layer)
+
+    def _differs(self, layer: int) -> bool:
+        """Whether the runs differ at all: the embeddings of a common continuation do not."""
+        return bool(np.any(self.euclidean[:, self._index(layer)]))
+
+    def _refuse_zeros(self, layer: int) -> None:
+        zero = np.any(self.euclidean[:, self._index(layer)] == 0, axis=0)
+        if not np.any(zero):
+            return
+        where = f"the distance at layer {layer} is exactly 0 at {np.sum(zero)} tokens, the first t = {self.t[zero][0]}"
+        if layer == 0:
+            raise ValueError(f"{where}: the embeddings of a common continuation are equal; choose a layer from 1 on")
+        if self.window is not None:
+            raise ValueError(
+                f"{where}: a sliding window of {self.window} keys reaches back at most "
+                f"{layer} * {self.window - 1} = {layer * (self.window - 1)} tokens; nothing can be fitted beyond"
+            )
+        raise ValueError(f"{where}: the two runs do not differ there, and no exponent can be fitted")
