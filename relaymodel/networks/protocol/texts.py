@@ -60,13 +60,17 @@ class Pairs:
     @property
     def prompt(self) -> int:
         """Length of the prompts, P."""
-        return self.prompt_a.shape[1]
+        length: int = self.prompt_a.shape[1]
+        return length
 
     @property
     def steps(self) -> int:
         """Length of the continuations, T."""
         after = self.continuation
-        return after.count if isinstance(after, (RandomTokens, Generated)) else int(after.shape[1])
+        if isinstance(after, (RandomTokens, Generated)):
+            return after.count
+        length: int = after.shape[1]
+        return length
 
     def tokens(self, k: int, network: Network) -> Tokens:
         """Return the two texts of pair k, shape (2, P + T); the continuation is generated now if it is to be."""

@@ -1,0 +1,137 @@
+"""The weights of a GPT-2 or Llama model of transformers, in the NumPy transformer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaymodel.networks.transformer import Architecture, Block, Transformer, Weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
+
+ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "silu": "silu"}
+
+
+def as_transformer(network: HuggingFaceNetwork) -> Transformer:
+    """Return a NumPy transformer, float64, with the weights of a GPT-2 or Llama model.
+
+    Hidden states agree with those of the model in float64 to rounding (rotary angles are computed in float64 here and
+    in float32 by transformers).
+
+    Raises `ValueError`, by name, for what the NumPy transformer cannot represent.
+    """
+    config = network.model.config
+    kind, activation = config.model_type, getattr(config, "activation_function", getattr(config, "hidden_act", None))
+    if kind not in ("gpt2", "llama"):
+        raise ValueError(f"network must be a GPT-2 or Llama model to be converted, got {kind}")
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"network must use one of the activations {', '.join(ACTIVATIONS)}, got {activation}")
+    state = {name: _array(value) for name, value in network.model.base_model.state_dict().items()}
+    build = _gpt2 if kind == "gpt2" else _llama
+    architecture, weights = build(config, ACTIVATIONS[activation], state)
+    facts = {k: v for k, v in network.provenance.items() if k in ("source", "weights", "sha256")}
+    return Transformer(architecture, weights, facts | {"converted from": network.provenance["network"]})
+
+
+def _gpt2(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) -> tuple[Architecture, Weights]:
+    for name, wanted in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False)):
+        if getattr(config, name, wanted) is not wanted:
+            raise ValueError(f"network must have {name} = {wanted} to be converted, got {getattr(config, name)}")
+    d = config.n_embd
+    architecture = Architecture(
+        depth=config.n_layer,
+        width=d,
+        heads=config.n_head,
+        vocabulary=config.vocab_size,
+        context=config.n_positions,
+        mlp_width=config.n_inner or 4 * d,
+        activation=activation,
+        epsilon=config.layer_norm_epsilon,
+    )
+    blocks = []
+    for i in range(config.n_layer):
+        part = {name.removeprefix(f"h.{i}."): value for name, value in state.items() if name.startswith(f"h.{i}.")}
+        query, key, value = np.split(part["attn.c_attn.weight"], 3, axis=1)
+        query_bias, key_bias, value_bias = np.split(part["attn.c_attn.bias"], 3)
+        blocks.append(
+            Block(
+                part["ln_1.weight"],
+                query,
+                key,
+                value,
+                part["attn.c_proj.weight"],
+                attention_shift=part["ln_1.bias"],
+                query_bias=query_bias,
+                key_bias=key_bias,
+                value_bias=value_bias,
+                output_bias=part["attn.c_proj.bias"],
+                mlp_gain=part["ln_2.weight"],
+                mlp_shift=part["ln_2.bias"],
+                up=part["mlp.c_fc.weight"],
+                up_bias=part["mlp.c_fc.bias"],
+                down=part["mlp.c_proj.weight"],
+                down_bias=part["mlp.c_proj.bias"],
+            )
+        )
+    return architecture, Weights(
+        state["wte.weight"], tuple(blocks), state["ln_f.weight"], state["ln_f.bias"], state["wpe.weight"]
+    )
+
+
+def _llama(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) -> tuple[Architecture, Weights]:
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type", "default") != "default":
+        raise ValueError(f"network must have plain rotary positions to be converted, got {rope['rope_type']}")
+    architecture = Architecture(
+        depth=config.num_hidden_layers,
+        width=config.hidden_size,
+        heads=config.num_attention_heads,
+        vocabulary=config.vocab_size,
+        context=config.max_position_embeddings,
+        key_heads=config.num_key_value_heads,
+        head_width=config.head_dim,
+        mlp_width=config.intermediate_size,
+        activation=activation,
+        gated=True,
+        norm="rms",
+        positions="rotary",
+        rotary_base=rope.get("rope_theta", 1e4),
+        epsilon=config.rms_norm_eps,
+    )
+    blocks = []
+    for i in range(config.num_hidden_layers):
+        start = f"layers.{i}."
+        part = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
+
+        def matrix(name: str, part: dict[str, Any] = part) -> Any:
+            return np.ascontiguousarray(part[f"{name}.weight"].T)
+
+        blocks.append(
+            Block(
+                part["input_layernorm.weight"],
+                matrix("self_attn.q_proj"),
+                matrix("self_attn.k_proj"),
+                matrix("self_attn.v_proj"),
+                matrix("self_attn.o_proj"),
+                query_bias=part.get("self_attn.q_proj.bias"),
+                key_bias=part.get("self_attn.k_proj.bias"),
+                value_bias=part.get("self_attn.v_proj.bias"),
+                output_bias=part.get("self_attn.o_proj.bias"),
+                mlp_gain=part["post_attention_layernorm.weight"],
+                up=matrix("mlp.up_proj"),
+                up_bias=part.get("mlp.up_proj.bias"),
+                gate=matrix("mlp.gate_proj"),
+                gate_bias=part.get("mlp.gate_proj.bias"),
+                down=matrix("mlp.down_proj"),
+                down_bias=part.get("mlp.down_proj.bias"),
+            )
+        )
+    return architecture, Weights(state["embed_tokens.weight"], tuple(blocks), state["norm.weight"])
+
+
+def _array(tensor: Any) -> NDArray[np.float64]:
+    return np.asarray(tensor.detach().cpu().double().numpy())

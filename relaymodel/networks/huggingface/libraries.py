@@ -1,0 +1,42 @@
+"""The two heavy libraries, imported on demand, with an error that says what to install."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def heavy(name: str) -> Any:
+    """Return the module torch or transformers.
+
+    Raises `ImportError` with what to install if it is missing.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != name:
+            raise
+        raise ImportError(
+            f'{name} is needed for models of the transformers library: pip install "relaymodel[networks]"; '
+            "untrained NumPy networks work without it",
+            name=name,
+        ) from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from writing advice and progress bars to stderr, within the block."""
+    logging = heavy("transformers").utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

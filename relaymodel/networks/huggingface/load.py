@@ -1,0 +1,102 @@
+"""Loading a model: from a folder, a hub name, a GGUF file, or a configuration with random weights."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relaymodel.checks import choice, positive_integer
+from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
+from relaymodel.networks.huggingface.libraries import heavy, quiet
+
+if TYPE_CHECKING:
+    import os
+
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+
+
+def load(
+    model: str | os.PathLike[str],
+    *,
+    untrained: bool = False,
+    seed: int = 0,
+    context: int | None = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+) -> HuggingFaceNetwork:
+    """Load a causal model of the transformers library.
+
+    Parameters
+    ----------
+    model
+        A folder in the library's format, a GGUF file (needs the package gguf), a name on its hub, or, for an untrained
+        model, also a configuration file (JSON).
+    untrained
+        Keep the architecture and draw the weights at random, as the library initialises them.
+    seed
+        Of the random weights.
+    context
+        Number of positions of an untrained model; None: as configured.
+    dtype
+        "float32", "float64", or, at the price of a wrong exponent, "bfloat16" or "float16" (see `measure`).
+    device
+        Where to run, such as "cpu" or "cuda".
+
+    Raises
+    ------
+    ImportError
+        If torch, transformers or gguf is missing.
+    OSError
+        If there is no such model.
+    ValueError
+        For unusable arguments.
+
+    Examples
+    --------
+    >>> network = load("gpt2", untrained=True, context=4096)  # doctest: +SKIP
+    """
+    torch, transformers = heavy("torch"), heavy("transformers")
+    choice("dtype", dtype, DTYPES)
+    seed = positive_integer("seed", seed, least=0)
+    if context is not None and not untrained:
+        raise ValueError(
+            f"context must be left out unless untrained is set: a trained model has its own, got {context}"
+        )
+    path = Path(model)
+    where: dict[str, Any] = {"pretrained_model_name_or_path": str(model)}
+    facts = {"source": str(model) if not path.exists() else path.name}
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise FileNotFoundError(f"model must be a GGUF file that exists, and there is none at {path}")
+        heavy("gguf"), heavy("accelerate")
+        where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+        with path.open("rb") as stream:
+            facts["sha256"] = hashlib.file_digest(stream, "sha256").hexdigest()
+    elif path.is_file() and not untrained:
+        raise ValueError(
+            f"model must be a folder, a GGUF file or a name, got the file {path}; untrained takes its config"
+        )
+    elif not path.exists() and (path.is_absolute() or str(model).startswith(".")):
+        raise FileNotFoundError(f"model must be a folder or a file that exists, and there is none at {path}")
+    with quiet():
+        if untrained:
+            config = transformers.AutoConfig.from_pretrained(**where)
+            if context is not None:
+                config.get_text_config().max_position_embeddings = positive_integer("context", context)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                built = transformers.AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+            facts["weights"] = f"random, seed {seed}"
+        else:
+            built = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=getattr(torch, dtype))
+            facts["weights"] = "trained"
+        return HuggingFaceNetwork(built.to(device), _tokenizer(where), facts)
+
+
+def _tokenizer(where: dict[str, Any]) -> Any:
+    """Return the model's tokenizer, or None if it has none."""
+    try:
+        return heavy("transformers").AutoTokenizer.from_pretrained(**where)
+    except (OSError, ValueError, KeyError, TypeError):  # what the library raises, by family, if there is none
+        return None
