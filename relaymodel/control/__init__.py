@@ -1,6 +1,7 @@
 """What stops the decay: a bias on the prompt's keys, reminders in the continuation (THEORY section 7)."""
 
-from relaymodel.control.bias import ConstantShare, PromptBias
+from relaymodel.control.bias import ConstantShare, PromptBias, plain_softmax, scalable_softmax
+from relaymodel.control.limits import BiasLimit, TurningPoint, bias_limit, turning_point
 from relaymodel.control.reminders import (
     ReminderBlocks,
     ReminderLimit,
@@ -8,13 +9,21 @@ from relaymodel.control.reminders import (
     reminder_influence,
     reminder_limit,
 )
+from relaymodel.control.response import biased_influence
 
 __all__ = [
+    "BiasLimit",
     "ConstantShare",
     "PromptBias",
     "ReminderBlocks",
     "ReminderLimit",
     "Reminders",
+    "TurningPoint",
+    "bias_limit",
+    "biased_influence",
+    "plain_softmax",
     "reminder_influence",
     "reminder_limit",
+    "scalable_softmax",
+    "turning_point",
 ]

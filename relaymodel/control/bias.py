@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from relaymodel.checks import Number, positive_integer, real, series, show
 
 Floats = NDArray[np.float64]
+
+
+LARGEST = 1000
+"""Bound on strength and offset, far beyond any use."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,20 @@ class PromptBias:
     def __post_init__(self) -> None:
         for name in ("strength", "offset"):
             value: Number = real(name, getattr(self, name))
-            if abs(value) > LARGEST:
-                raise ValueError(f"{name} must be at most {LARGEST:.0e} in size, got {show(value)}")
+            if not -LARGEST <= value <= LARGEST:
+                raise ValueError(f"{name} must be at most {LARGEST} in size, got {show(value)}")
             object.__setattr__(self, name, value)
 
     def log_bias(self, t: ArrayLike, prompt: int) -> Floats:
         """Return b_t, shape (T,), for continuation tokens t >= 0, shape (T,), behind `prompt` tokens."""
         return float(self.offset) + float(self.strength) * np.log1p(tokens(t) / positive_integer("prompt", prompt))
+
+    def log_odds(self, t: Floats, prompt: int) -> tuple[Floats, Floats]:
+        r"""Return $\log\frac{s_t}{1-s_t} = b_t + \log\frac Pt$, t > 0, and its derivative by log t, shape (T,) each."""
+        u = t / prompt
+        # beta u/(1+u) - 1, without the loss of digits of a strength close to 1
+        slope = (float(self.strength - 1) - 1 / u) / (1 + 1 / u)
+        return float(self.offset) + float(self.strength) * np.log1p(u) - np.log(u), slope
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,54 @@ class ConstantShare:
 
     def log_bias(self, t: ArrayLike, prompt: int) -> Floats:
         """Return b_t, shape (T,), for continuation tokens t >= 1, shape (T,), behind `prompt` tokens."""
-        c = float(self.share)
-        return math.log(c) - math.log1p(-c) + np.log(tokens(t, least=1) / positive_integer("prompt", prompt))
+        return self._odds + np.log(tokens(t, least=1) / positive_integer("prompt", prompt))
+
+    def log_odds(self, t: Floats, prompt: int) -> tuple[Floats, Floats]:  # noqa: ARG002
+        r"""Return $\log\frac{c}{1-c}$ and its derivative by log t, which is 0, shape (T,) each."""
+        return np.full_like(t, self._odds), np.zeros_like(t)
+
+    @property
+    def _odds(self) -> float:
+        return math.log(self.share) - math.log1p(-float(self.share))
 
 
-LARGEST = 1e6
-"""Bound on strength and offset: the products with log t stay far within the range of float64."""
+def scalable_softmax(scale: Number, gap: Number, prompt: int) -> PromptBias:
+    r"""Return the bias that scalable softmax gives a prompt whose logits are higher by `gap` (THEORY section 7).
+
+    Scalable softmax multiplies the logits by $s \log n$ at position n, so that a gap $\Delta$ becomes
+    $b_t = s\Delta \log(P+t)$: strength $\beta = s\Delta$ and offset $s\Delta \log P$, exactly.
+
+    Parameters
+    ----------
+    scale
+        s, the factor of log n.
+    gap
+        $\Delta$, how much higher the prompt's logits are before scaling; negative if they are lower.
+    prompt
+        P.
+
+    Examples
+    --------
+    >>> bias = scalable_softmax(scale=0.5, gap=3, prompt=64)
+    >>> bias.strength
+    1.5
+    >>> bias.log_bias([36], 64) / np.log(100)
+    array([1.5])
+    """
+    strength = Fraction(real("scale", scale)) * Fraction(real("gap", gap))
+    offset = float(strength) * math.log(positive_integer("prompt", prompt))
+    return PromptBias(float(strength), offset)
+
+
+def plain_softmax(gap: Number) -> PromptBias:
+    r"""Return the bias of a prompt whose logits are higher by a constant gap: strength 0, offset `gap`.
+
+    It makes the prompt longer, $P e^\Delta$ tokens in place of P, and leaves the exponent at 1 (THEORY section 7).
+
+    >>> plain_softmax(2).log_bias([1, 1000], prompt=64)
+    array([2., 2.])
+    """
+    return PromptBias(0, gap)
 
 
 def tokens(t: ArrayLike, *, least: int = 0) -> Floats:
