@@ -2,6 +2,7 @@
 
 from relaymodel.control.bias import ConstantShare, PromptBias, plain_softmax, scalable_softmax
 from relaymodel.control.limits import BiasLimit, TurningPoint, bias_limit, turning_point
+from relaymodel.control.phases import PhaseDiagram, phase_diagram
 from relaymodel.control.reminders import (
     ReminderBlocks,
     ReminderLimit,
@@ -14,6 +15,7 @@ from relaymodel.control.response import biased_influence
 __all__ = [
     "BiasLimit",
     "ConstantShare",
+    "PhaseDiagram",
     "PromptBias",
     "ReminderBlocks",
     "ReminderLimit",
@@ -21,6 +23,7 @@ __all__ = [
     "TurningPoint",
     "bias_limit",
     "biased_influence",
+    "phase_diagram",
     "plain_softmax",
     "reminder_influence",
     "reminder_limit",

@@ -118,7 +118,7 @@ def respond(model: RelayModel, bias: Bias, t: Array, *, until: float | None = No
     last = max(far.tolist(), default=0.0)
     if until is not None:
         rises: NDArray[np.bool_] = np.greater(steps[:, :RECURSION], 0.0)
-        turned = rises.any(axis=1)
+        turned = np.asarray(rises.any(axis=1))
         turns[turned] = rises[turned].argmax(axis=1) + 1.0
         relaying = np.cumsum([relay != 0 for relay, _ in strengths(model)]) > 0
         if not turned[relaying].all():
