@@ -3,6 +3,7 @@
 from relaymodel.control.bias import ConstantShare, PromptBias, plain_softmax, scalable_softmax
 from relaymodel.control.limits import BiasLimit, TurningPoint, bias_limit, turning_point
 from relaymodel.control.phases import PhaseDiagram, phase_diagram
+from relaymodel.control.planner import ReminderPlan, plan_reminders
 from relaymodel.control.reminders import (
     ReminderBlocks,
     ReminderLimit,
@@ -19,12 +20,14 @@ __all__ = [
     "PromptBias",
     "ReminderBlocks",
     "ReminderLimit",
+    "ReminderPlan",
     "Reminders",
     "TurningPoint",
     "bias_limit",
     "biased_influence",
     "phase_diagram",
     "plain_softmax",
+    "plan_reminders",
     "reminder_influence",
     "reminder_limit",
     "scalable_softmax",

@@ -30,7 +30,7 @@ TIMES = "whole numbers from 1 to 2^52, counted in continuation tokens"
 
 @dataclass(frozen=True)
 class Reminders:
-    """In every M tokens of the continuation, the last R are a reminder: t = kM-R+1, ..., kM for k = 1, 2, ...
+    """Reminders of R tokens every M tokens: they begin at t = F, F + M, F + 2M, ...
 
     Parameters
     ----------
@@ -38,6 +38,8 @@ class Reminders:
         M, at least `length`.
     length
         R, at least 1.
+    first
+        F, from 1 to M - R + 1, which is the default: the last R of every M tokens of the continuation.
 
     Examples
     --------
@@ -47,15 +49,22 @@ class Reminders:
 
     every: int
     length: int
+    first: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("every", "length"):
-            value = positive_integer(name, getattr(self, name))
-            if value > LARGEST:
-                raise ValueError(f"{name} must be at most 2^52, got {show(value)}")
+        every, length = positive_integer("every", self.every), positive_integer("length", self.length)
+        if every > LARGEST:
+            raise ValueError(f"every must be at most 2^52, got {show(every)}")
+        if length > every:
+            raise ValueError(f"length must be at most every = {every}, got {show(length)}")
+        first = every - length + 1 if self.first is None else positive_integer("first", self.first)
+        if first > every - length + 1:
+            raise ValueError(
+                f"first must be at most every - length + 1 = {every - length + 1}, got {show(first)}, so that "
+                f"{length} in every {every} tokens are reminders"
+            )
+        for name, value in (("every", every), ("length", length), ("first", first)):
             object.__setattr__(self, name, value)
-        if self.length > self.every:
-            raise ValueError(f"length must be at most every = {self.every}, got {self.length}")
 
     @property
     def density(self) -> Fraction:
@@ -65,11 +74,12 @@ class Reminders:
     def intervals(self, steps: int) -> Integers:
         """Return the inclusive intervals that begin up to `steps`, shape (K, 2)."""
         last = positive_integer("steps", steps)
-        count = max(0, (last + self.length - 1) // self.every)
+        assert self.first is not None
+        count = max(0, (last - self.first) // self.every + 1)
         if count > MOST_TOKENS:
             raise ValueError(f"steps must hold at most {MOST_TOKENS:.0e} reminders, got {count}; ask for fewer steps")
-        stop = self.every * np.arange(1, count + 1, dtype=np.int64)
-        return np.stack([stop - self.length + 1, stop], axis=1)
+        start = self.first + self.every * np.arange(count, dtype=np.int64)
+        return np.stack([start, start + self.length - 1], axis=1)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,186 @@
+"""How many reminder tokens hold a level, and where to put them (THEORY section 7)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from relaymodel.checks import Number, positive_integer, real, show
+from relaymodel.control.reminders import ReminderBlocks, Reminders, carried
+from relaymodel.control.response import check_positive
+from relaymodel.exact import influence
+from relaymodel.exponent.result import table
+from relaymodel.model import RelayModel
+
+LONGEST = 10**12
+LONGEST_REMINDER = 64
+"""Tokens of a reminder up to which the best length is searched for, unless the prompt is shorter."""
+
+SAFE = 1e-11
+"""A level counts as held only beyond the rounding errors of `influence`."""
+
+
+@dataclass(frozen=True)
+class ReminderPlan:
+    r"""Where to put reminders so that D(t) stays at a level; see `plan_reminders`.
+
+    Attributes
+    ----------
+    level, horizon
+        What is held: D(t) >= level for t = 1..horizon; horizon None is all t.
+    reminders
+        `ReminderBlocks` for a horizon, `Reminders` for all t, None if the prompt alone holds the level.
+    tokens
+        Reminder tokens up to the horizon; for all t the part of the tokens that are reminders.
+    at_least
+        No plan has fewer tokens; for all t, none has a smaller upper density.  Proved.
+    floor
+        What D never falls below with this plan.  Proved.
+    reasons
+        Why, and what was searched for.
+    """
+
+    model: RelayModel
+    level: Number
+    horizon: int | None
+    reminders: Reminders | ReminderBlocks | None
+    tokens: int | Fraction
+    at_least: int | Fraction
+    floor: float
+    reasons: str
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the lower bound is attained, so that no plan does better."""
+        return self.tokens == self.at_least
+
+    def _repr_html_(self) -> str:
+        return table(
+            "Reminder plan",
+            [
+                ("level", f"{float(self.level):.9g}"),
+                ("held for", "all t" if self.horizon is None else f"t = 1 to {self.horizon}"),
+                ("reminders", "none needed" if self.reminders is None else self.reminders),
+                ("part of the tokens" if self.horizon is None else "tokens", f"{float(self.tokens):.9g}"),
+                ("no plan has less than", f"{float(self.at_least):.9g}"),
+                ("D stays above", f"{self.floor:.9g}"),
+                ("reasons", self.reasons),
+                ("prompt", self.model.prompt),
+                ("depth", self.model.depth),
+            ],
+        )
+
+
+def plan_reminders(
+    model: RelayModel, level: Number, horizon: int | None = None, *, length: int | None = None
+) -> ReminderPlan:
+    r"""Return reminders that hold $D(t) \ge$ `level` with the least number of tokens (THEORY section 7).
+
+    **For a horizon T** the best plan is one block right behind the prompt, and that is proved.  It makes the prompt one
+    of P + k tokens, whose D falls: the least k with $K(P+T, P+k) \ge$ level is found by bisection.  Fewer will not
+    do: let n be the last position in P+1..P+T that is no reminder.  With uniform attention early tokens weigh the most
+    on it, so that at least k(n) reminders stand before it, the least k with $K(n, P+k) \ge$ level; all positions
+    after it are reminders.  That is $k(n) + P + T - n$ at least, and $K(n+1, p+1) \ge K(n, p)$ says that it falls with
+    n, down to k(P+T).
+
+    **For all t** the plan is R tokens in every M, with density d = R/M.  Up to every position s there are at least
+    $ds + e$ sources, $e = P(1-d) - d(F-1)$ for a first reminder at t = F (at least ds for s < P), so that summation by
+    parts gives $D(n) \ge d(f(1) - f(n)) + e\,w(P, n)$, w(s, n) the weight of token s on n.  With $e \ge d$ that is at
+    least $d(f(1) - \prod\rho)$ at every n, since $w(s, n) \ge f(n) - \prod\rho$: the plateau is a floor, proved.  In
+    the same way no schedule holds the level whose upper density is below level / ($f(1) - \prod\rho$).  The pair R, M
+    closest above that is searched for; for $d > P/(P+1)$ there is no such F, and the plan is to remind always.
+
+    Parameters
+    ----------
+    model
+        Position 0, strengths not negative, at least one layer relaying.
+    level
+        In the units of D; positive, at most f(1).  From $f(1) - \prod\rho$ on, all t need every token.
+    horizon
+        T, up to 10^12 tokens; None is for all t.
+    length
+        For all t: the number R of tokens in each reminder; None takes the best up to P, or 64 if that is less.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For unusable arguments.
+
+    Examples
+    --------
+    >>> model = RelayModel.uniform(prompt=64, depth=2, relay=1)
+    >>> plan = plan_reminders(model, level=1, horizon=1000)
+    >>> plan.reminders, plan.tokens, plan.optimal
+    (ReminderBlocks(blocks=((1, 173),)), 173, True)
+    >>> plan_reminders(model, level=1).reminders  # f(1) - 1 = 3
+    Reminders(every=3, length=1, first=3)
+    """
+    check_positive(model, "for a plan")
+    height = real("level", level)
+    if not 0 < height <= model.saturation:
+        raise ValueError(
+            f"level must be positive and at most f(1) = {float(model.saturation):.9g}, the influence on the prompt "
+            f"itself, got {show(level)}"
+        )
+    if horizon is None:
+        return _steady(model, height, length)
+    if length is not None:
+        raise ValueError(f"length must be left out with a horizon, where one block is best, got {show(length)}")
+    last = positive_integer("horizon", horizon)
+    if last > LONGEST:
+        raise ValueError(f"horizon must be at most {LONGEST:.0e} tokens, got {show(horizon)}; None is for all t")
+    return _block(model, height, last)
+
+
+def _block(model: RelayModel, level: Number, horizon: int) -> ReminderPlan:
+    """Return the plan of one block behind the prompt."""
+
+    def end(k: int) -> float:
+        """Return D at the horizon with k reminder tokens."""
+        return float(model.saturation if k == horizon else influence(model.with_prompt(model.prompt + k), horizon - k))
+
+    need = min(float(level) * (1 + SAFE), float(model.saturation))
+    count = _least(lambda k: end(k) >= need, horizon)
+    reasons = "the prompt alone holds the level"
+    if count:
+        reasons = "proved: D falls behind the block, and no plan has fewer tokens; the level is held to 1e-11 of itself"
+    reminders = ReminderBlocks(((1, count),)) if count else None
+    return ReminderPlan(model, level, horizon, reminders, count, count, end(count), reasons)
+
+
+def _least(good: Callable[[int], bool], most: int) -> int:
+    """Return the least k from 0 on that is good, at the latest `most`; all above a good one are good."""
+    low, high = -1, most  # low is not good, high is taken to be
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
+
+
+def _steady(model: RelayModel, level: Number, length: int | None) -> ReminderPlan:
+    """Return the plan for all t: R tokens in every M."""
+    P, f1, gain = model.prompt, model.saturation, model.saturation - carried(model)
+    lengths = range(1, min(P, LONGEST_REMINDER) + 1)
+    if length is not None:
+        R = positive_integer("length", length)
+        lengths = range(R, R + 1)
+    if level >= gain:
+        reasons = "proved: at a token that is no reminder D is below f(1) - prod rho"
+        return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), Fraction(1), float(f1), reasons)
+    density = Fraction(level) / gain
+    pairs = [(R, int(R / density)) for R in lengths]
+    R, M = min(pairs, key=lambda pair: Fraction(*pair))
+    part = Fraction(R, M)
+    if M > LONGEST:
+        raise ValueError(f"level must need more than a reminder every {LONGEST:.0e} tokens, got {show(level)}")
+    first = min(M - R + 1, P * (M - R) // R)
+    if first < 1:
+        reasons = (
+            "to remind always is sure to hold the level; the lower bound is proved, a plan between is not excluded"
+        )
+        return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), density, float(f1), reasons)
+    reasons = (
+        "proved: D never falls below (R/M)(f(1) - prod rho), and no schedule of smaller upper density than the bound "
+        f"holds the level; searched: R/M closest to the bound, R from {lengths[0]} to {lengths[-1]}"
+    )
+    reminders = Reminders(M, R, first=first)
+    return ReminderPlan(model, level, None, reminders, part, density, float(part * gain), reasons)
