@@ -64,7 +64,7 @@ def read_block(block: Block, architecture: Architecture) -> BlockStrengths:
         value = getattr(block, field.name)
         if field.name.endswith(("bias", "shift")) and value is not None and np.any(value):
             raise ValueError(
-                f"network must be untrained, with biases and shifts of 0, got a {field.name} other than 0: "
+                f"network must be untrained, with biases and shifts of 0, got {field.name} other than 0: "
                 "trained weights are not random, and their strengths do not follow from their size"
             )
     a, d = architecture, architecture.width
