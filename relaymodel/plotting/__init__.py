@@ -9,6 +9,7 @@ from relaymodel.plotting.decay import plot_curve, plot_difference, plot_influenc
 from relaymodel.plotting.exponent import plot_local_exponent
 from relaymodel.plotting.figure import check_suffix, grid, panels, save, style
 from relaymodel.plotting.formula import formula_svg
+from relaymodel.plotting.networks import plot_prediction
 from relaymodel.plotting.spread import plot_continuum, plot_token_influence
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "plot_influence",
     "plot_local_exponent",
     "plot_power_law",
+    "plot_prediction",
     "plot_rate",
     "plot_tightness",
     "plot_token_influence",
