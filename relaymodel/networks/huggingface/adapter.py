@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import inspect
+from contextlib import ExitStack, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaymodel.checks import numbers, positive_integer, real, show
-from relaymodel.networks.huggingface.libraries import heavy, quiet
+from relaymodel.networks.huggingface.bias import bias_hook
+from relaymodel.networks.huggingface.libraries import heavy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
+
+CACHES = ("cache", "past_key_values", "cache_params", "state")
+"""What the families and versions of the library call the keys and values of a text's beginning."""
+
+SINGLE = 2.0**-23
 
 
 class HuggingFaceNetwork:
     """A causal language model of the transformers library as a `Network`; `load` makes one from a name or a file.
 
-    Hooks on the model's blocks show the residual stream as it is computed; nothing is kept.  With a bias, the causal
-    mask is handed over as an additive one that carries it.
+    Hooks on the model's blocks show the residual stream as it is computed; nothing is kept, and the hooks go when the
+    run ends.  A bias is added to the mask that each block receives; `measure` tests that the model obeys it.
 
     Parameters
     ----------
@@ -36,8 +43,11 @@ class HuggingFaceNetwork:
     ------
     ImportError
         If torch or transformers is missing.
+    TypeError
+        If the model is none of the library's.
     ValueError
-        If its blocks cannot be found.
+        If its blocks cannot be found, or their states are no residual stream, (batch, tokens, width), of a causal
+        model; three tokens are run to see.
 
     Examples
     --------
@@ -52,14 +62,15 @@ class HuggingFaceNetwork:
         if not isinstance(model, heavy("transformers").PreTrainedModel):
             raise TypeError(f"model must be a transformers PreTrainedModel, got {type(model).__name__}")
         self.model, self.tokenizer = model.eval(), tokenizer
-        self._text = model.config.get_text_config()
-        self._blocks = _blocks(model, self._text.num_hidden_layers)
-        dtype = self._blocks[0].parameters().__next__().dtype
-        self._precision = float(torch.finfo(dtype).eps)
-        text = self._text
+        self._text = text = model.config.get_text_config(decoder=True)
+        self._body = model.get_decoder()
+        self._blocks = _blocks(self._body, text.num_hidden_layers)
+        kinds = {p.dtype for p in self._blocks.parameters() if p.is_floating_point()} or {model.dtype}
+        coarsest = max(kinds, key=lambda kind: torch.finfo(kind).eps)
+        self._spacing = float(torch.finfo(coarsest).eps)
         facts = {
             "network": f"{type(model).__name__} (depth {self.depth}, width {text.hidden_size})",
-            "dtype": str(dtype).removeprefix("torch."),
+            "dtype": str(coarsest).removeprefix("torch."),
             "torch": torch.__version__,
             "transformers": heavy("transformers").__version__,
         }
@@ -69,6 +80,7 @@ class HuggingFaceNetwork:
             facts["sliding window"] = f"in {len(self._windows())} of {self.depth} layers"
         facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
         self._provenance = MappingProxyType(facts)
+        self._try()
 
     @property
     def depth(self) -> int:
@@ -83,8 +95,8 @@ class HuggingFaceNetwork:
     @property
     def context(self) -> int | None:
         """The longest text that the model has positions for, or was made for; None if it does not say."""
-        limit = getattr(self._text, "max_position_embeddings", None)
-        return None if limit is None else int(limit)
+        limits = [getattr(self._text, name, None) for name in ("max_position_embeddings", "max_seq_len")]
+        return min((int(limit) for limit in limits if limit), default=None)
 
     @property
     def window(self) -> int | None:
@@ -94,8 +106,9 @@ class HuggingFaceNetwork:
 
     @property
     def precision(self) -> float:
-        """Spacing at 1 of the numbers that the states are computed in."""
-        return self._precision
+        """Spacing at 1 of the coarsest numbers in use: of the weights, or of torch's matrix products."""
+        products = {"high": 2.0**-10, "medium": 2.0**-7}.get(heavy("torch").get_float32_matmul_precision(), 0.0)
+        return max(self._spacing, products) if self._spacing == SINGLE else self._spacing
 
     @property
     def provenance(self) -> Mapping[str, str]:
@@ -106,28 +119,37 @@ class HuggingFaceNetwork:
         """Return the tokens of a text, without special ones."""
         if self.tokenizer is None:
             raise ValueError("a text needs a tokenizer, and this model has come without; pass token ids")
-        with quiet():  # texts longer than the context are cut by whoever asks
-            return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False)]
+        # not verbose: no advice about texts longer than the context, which `measure` refuses itself
+        return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False, verbose=False)]
 
     def generate(self, prompt: Sequence[int], count: int, *, seed: int, temperature: float = 1.0) -> list[int]:
         """Return `count` tokens sampled from the model's softmax; an end-of-text token does not end it."""
         torch = heavy("torch")
-        new = self._ids([list(prompt)])
+        text = self._ids([list(prompt)])
         count, warmth = positive_integer("count", count), float(real("temperature", temperature))
         if warmth <= 0:
             raise ValueError(f"temperature must be positive, got {show(temperature)}")
-        if self.context is not None and new.shape[1] + count > self.context:
-            raise ValueError(f"prompt and count must fit in context = {self.context}, got {new.shape[1] + count}")
+        if self.context is not None and text.shape[1] + count > self.context:
+            raise ValueError(f"prompt and count must fit in context = {self.context}, got {text.shape[1] + count}")
         generator = torch.Generator().manual_seed(positive_integer("seed", seed, least=0))
+        known = inspect.signature(self.model.forward).parameters
+        cache = next((name for name in CACHES if name in known), None)
         written: list[int] = []
-        past = None
-        with torch.inference_mode():
+        new = text
+        extra: dict[str, Any] = {"use_cache": True} if cache else {}
+        with self._undisturbed():
             for _ in range(count):
-                output = self.model(input_ids=new, past_key_values=past, use_cache=True)
-                past = output.past_key_values
-                chances = torch.softmax(output.logits[0, -1].double().cpu() / warmth, dim=-1)
+                output = self.model(input_ids=new, **extra)
+                logits = output.logits[0, -1].double().cpu()
+                chances = torch.softmax((logits - logits.max()) / warmth, dim=-1)
                 written.append(int(torch.multinomial(chances, 1, generator=generator)))
                 new = torch.tensor([written[-1:]], device=self.model.device)
+                text = torch.cat((text, new), dim=1)
+                past = getattr(output, cache) if cache else None
+                if cache and past is not None:
+                    extra[cache] = past
+                else:  # all over again
+                    new = text
         return written
 
     def observe(
@@ -138,32 +160,67 @@ class HuggingFaceNetwork:
         bias: ArrayLike | None = None,
         final_norm: bool = False,
     ) -> None:
-        """Run on tokens, (B, n), and call visit(layer, states) as in `Network.observe`; states are NumPy arrays."""
+        """Run on tokens, (B, n), and call visit(layer, states) as in `Network.observe`.
+
+        The states are NumPy arrays on the model's own memory, read-only: copy what is to be kept.
+        """
         torch = heavy("torch")
         ids = self._ids(tokens)
-        extra: dict[str, Any] = {} if bias is None else {"attention_mask": self._mask(bias, ids.shape[1])}
 
         def show_states(layer: int, states: Any) -> None:
-            states = states[0] if isinstance(states, tuple) else states
+            while isinstance(states, (tuple, list)):
+                states = states[0]
             if states.dtype not in (torch.float32, torch.float64):
                 states = states.float()  # without loss; NumPy knows no bfloat16
-            visit(layer, states.detach().cpu().numpy())
+            array = states.detach().cpu().numpy()
+            array.flags.writeable = False
+            visit(layer, array)
 
-        with ExitStack() as hooks, torch.inference_mode():
-            first = self._blocks[0].register_forward_pre_hook(
-                lambda _, args, kwargs: show_states(0, args[0] if args else kwargs["hidden_states"]), with_kwargs=True
-            )
-            hooks.callback(first.remove)
+        def before(_: Any, args: Any, kwargs: Any) -> None:
+            show_states(0, args[0] if args else kwargs["hidden_states"])
+
+        with ExitStack() as hooks, self._undisturbed():
+            hooks.callback(self._blocks[0].register_forward_pre_hook(before, with_kwargs=True).remove)
+            add = None if bias is None else bias_hook(bias, ids.shape[1])
             for layer, block in enumerate(self._blocks, start=1):
 
                 def after(_: Any, __: Any, states: Any, layer: int = layer) -> None:
                     show_states(layer, states)
 
                 hooks.callback(block.register_forward_hook(after).remove)
+                if add is not None:
+                    hooks.callback(block.register_forward_pre_hook(add, with_kwargs=True).remove)
             # the body without the head: logits are large, and not wanted
-            output = self.model.base_model(input_ids=ids, use_cache=False, **extra)
+            output = self._body(input_ids=ids, use_cache=False)
         if final_norm:
-            show_states(self.depth + 1, output.last_hidden_state)
+            show_states(self.depth + 1, output[0])
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Compute without gradients, in the number format of the weights whatever is set outside."""
+        torch = heavy("torch")
+        # inference mode would leave tensors that training cannot use, where a model computes its angles anew
+        with torch.no_grad(), torch.autocast(self.model.device.type, enabled=False):
+            yield
+
+    def _try(self) -> None:
+        """Raise `ValueError` unless every block shows states, (batch, tokens, width), that ignore later tokens."""
+        tokens = np.array([[0, 1, 0], [0, 1, 1]])
+        shown: list[int] = []
+
+        def visit(layer: int, states: Any) -> None:
+            shown.append(layer)
+            if states.shape != (2, 3, self._text.hidden_size):
+                raise ValueError(
+                    f"model must show states of shape (batch, tokens, width), got {states.shape} for (2, 3)"
+                )
+            size = np.sqrt(np.mean(np.square(states, dtype=np.float64)))
+            if np.max(np.abs(states[0, :2] - states[1, :2])) > 16 * self.precision * size:
+                raise ValueError(f"model must be causal, but its states at layer {layer} depend on later tokens")
+
+        self.observe(tokens, visit)
+        if shown != list(range(self.depth + 1)):
+            raise ValueError(f"model must run its {self.depth} blocks once each, in their order, got {shown[1:]}")
 
     def _ids(self, tokens: ArrayLike) -> Any:
         array = numbers("tokens", tokens)
@@ -173,20 +230,6 @@ class HuggingFaceNetwork:
             bad = array.min() if array.min() < 0 else array.max()
             raise ValueError(f"tokens must be from 0 to {self.vocabulary - 1}, got {bad}")
         return heavy("torch").tensor(array.astype(np.int64), device=self.model.device)
-
-    def _mask(self, bias: ArrayLike, n: int) -> Any:
-        """Return the causal mask with the bias added, (1, 1, n, n), as an additive mask."""
-        torch = heavy("torch")
-        if self._windows():
-            raise ValueError("bias must be left out for a model with sliding windows: an additive mask would undo them")
-        added = np.asarray(bias, dtype=np.float64)
-        if added.ndim != 2 or added.shape[0] != n or added.shape[1] > n:
-            raise ValueError(f"bias must have shape (n, k) with n = {n} and k <= n, got {added.shape}")
-        dtype = next(self._blocks[0].parameters()).dtype
-        mask = torch.zeros((n, n), dtype=dtype)
-        mask[:, : added.shape[1]] = torch.tensor(np.ascontiguousarray(added)).to(dtype)
-        mask.masked_fill_(torch.ones((n, n), dtype=torch.bool).triu(1), torch.finfo(dtype).min)
-        return mask[None, None].to(self.model.device)
 
     def _windows(self) -> list[int]:
         """Return the window of every layer that has one."""
@@ -200,15 +243,15 @@ class HuggingFaceNetwork:
         return [int(size) for kind in kinds if kind in ("sliding_attention", "local")]
 
 
-def _blocks(model: Any, depth: int) -> Any:
+def _blocks(body: Any, depth: int) -> Any:
     """Return the list of the model's blocks: the one list of modules with as many entries as there are layers."""
     torch = heavy("torch")
-    found = [m for m in model.base_model.children() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
+    found = [m for m in body.children() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
     if not found:  # some families wrap the decoder once more
-        found = [m for m in model.base_model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
+        found = [m for m in body.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
     if len(found) != 1:
         raise ValueError(
-            f"model must have one list of {depth} blocks, found {len(found)} in {type(model).__name__}; "
+            f"model must have one list of {depth} blocks, found {len(found)} in {type(body).__name__}; "
             "only decoders of the usual build can be measured"
         )
     return found[0]

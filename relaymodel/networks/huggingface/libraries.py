@@ -1,8 +1,9 @@
-"""The two heavy libraries, imported on demand, with an error that says what to install."""
+"""The heavy libraries, imported on demand, with an error that says what to install."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partialmethod
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def heavy(name: str) -> Any:
-    """Return the module torch or transformers.
+    """Return the module torch, transformers, gguf or accelerate.
 
     Raises `ImportError` with what to install if it is missing.
     """
@@ -30,13 +31,15 @@ def heavy(name: str) -> Any:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep transformers from writing advice and progress bars to stderr, within the block."""
-    logging = heavy("transformers").utils.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging, bar = heavy("transformers").utils.logging, heavy("tqdm.auto").tqdm
+    level, bars, start = logging.get_verbosity(), logging.is_progress_bar_enabled(), bar.__init__
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    bar.__init__ = partialmethod(start, disable=True)  # the GGUF reader asks tqdm itself, whose switch this is
     try:
         yield
     finally:
+        bar.__init__ = start
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
