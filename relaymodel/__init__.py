@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         token_influence,
     )
     from relaymodel.exponent import estimate_exponent, extrapolate_exponent, fit_power_law
+    from relaymodel.fitting import fit
+    from relaymodel.networks.protocol import measure
     from relaymodel.report import reproduce
     from relaymodel.simulation import simulate
 
@@ -43,11 +45,13 @@ _HOMES = {
     "derive": "derivation",
     "estimate_exponent": "exponent",
     "extrapolate_exponent": "exponent",
+    "fit": "fitting",
     "fit_power_law": "exponent",
     "influence": "exact",
     "influence_ball": "exact",
     "influence_fraction": "exact",
     "local_exponent": "exact",
+    "measure": "networks.protocol",
     "reproduce": "report",
     "rms_influence": "exact",
     "simulate": "simulation",
@@ -64,11 +68,13 @@ __all__ = [
     "derive",
     "estimate_exponent",
     "extrapolate_exponent",
+    "fit",
     "fit_power_law",
     "influence",
     "influence_ball",
     "influence_fraction",
     "local_exponent",
+    "measure",
     "reproduce",
     "rms_influence",
     "simulate",

@@ -9,7 +9,10 @@ import typer
 
 from relaymodel import __version__
 from relaymodel.cli.claims import reproduce
+from relaymodel.cli.control import control
 from relaymodel.cli.curves import exponent
+from relaymodel.cli.fitting import fit
+from relaymodel.cli.measure import measure
 from relaymodel.cli.models import bound, influence, simulate
 from relaymodel.cli.symbols import derive
 
@@ -22,6 +25,7 @@ Try one of these first:
   relaymodel derive --depth 2 --steps       the closed form, derived step by step
   relaymodel bound --t 1,1e3,1e30,1e300     the two-sided bound, and how tight it is
   relaymodel simulate --csv curve.csv       the recursion itself; then: relaymodel exponent curve.csv
+  relaymodel measure untrained-numpy        the same on a real network, in a minute or so
   relaymodel reproduce --out report         the whole argument with figures, in about a minute
 
 relaymodel --help lists all commands, relaymodel COMMAND --help explains one.
@@ -37,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (derive, influence, simulate, exponent, bound, reproduce):
+for command in (derive, influence, simulate, exponent, fit, bound, control, measure, reproduce):
     app.command()(command)
 
 
@@ -72,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         below_the_bar = "\n" * sys.stderr.isatty()
         print(f"{below_the_bar}relaymodel: interrupted", file=sys.stderr)
         status = INTERRUPTED
-    except (ValueError, TypeError, OSError, ArithmeticError) as error:
+    except (ValueError, TypeError, OSError, ArithmeticError, ImportError) as error:
         print(f"relaymodel: {_one_line(error)}", file=sys.stderr)
         status = UNUSABLE
     if status:
