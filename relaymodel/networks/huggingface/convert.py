@@ -1,7 +1,8 @@
-"""The weights of a GPT-2 or Llama model of transformers, in the NumPy transformer."""
+"""The weights of a GPT-2, Llama or Qwen2 model of transformers, in the NumPy transformer."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu"
 
 
 def as_transformer(network: HuggingFaceNetwork) -> Transformer:
-    """Return a NumPy transformer, float64, with the weights of a GPT-2 or Llama model.
+    """Return a NumPy transformer, float64, with the weights of a GPT-2, Llama or Qwen2 model.
 
     Hidden states agree with those of the model in float64 to rounding (rotary angles are computed in float64 here and
     in float32 by transformers).
@@ -26,21 +27,25 @@ def as_transformer(network: HuggingFaceNetwork) -> Transformer:
     """
     config = network.model.config
     kind, activation = config.model_type, getattr(config, "activation_function", getattr(config, "hidden_act", None))
-    if kind not in ("gpt2", "llama"):
-        raise ValueError(f"network must be a GPT-2 or Llama model to be converted, got {kind}")
+    if kind not in BUILDERS:
+        raise ValueError(f"network must be a {', '.join(BUILDERS)} model to be converted, got {kind}")
     if activation not in ACTIVATIONS:
         raise ValueError(f"network must use one of the activations {', '.join(ACTIVATIONS)}, got {activation}")
+    if "sliding window" in network.provenance:
+        raise ValueError(
+            f"network must have no sliding window to be converted, got {network.provenance['sliding window']}"
+        )
     state = {name: _array(value) for name, value in network.model.base_model.state_dict().items()}
-    build = _gpt2 if kind == "gpt2" else _llama
-    architecture, weights = build(config, ACTIVATIONS[activation], state)
-    facts = {k: v for k, v in network.provenance.items() if k in ("source", "weights", "sha256")}
+    architecture, weights = BUILDERS[kind](config, ACTIVATIONS[activation], state)
+    head, embedding = network.model.get_output_embeddings(), network.model.get_input_embeddings()
+    if head.weight is not embedding.weight:
+        weights = replace(weights, unembedding=_array(head.weight))
+    facts = {k: v for k, v in network.provenance.items() if k in ("source", "weights", "sha256", "revision")}
     return Transformer(architecture, weights, facts | {"converted from": network.provenance["network"]})
 
 
 def _gpt2(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) -> tuple[Architecture, Weights]:
-    for name, wanted in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False)):
-        if getattr(config, name, wanted) is not wanted:
-            raise ValueError(f"network must have {name} = {wanted} to be converted, got {getattr(config, name)}")
+    _demand(config, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     d = config.n_embd
     architecture = Architecture(
         depth=config.n_layer,
@@ -83,9 +88,9 @@ def _gpt2(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) -
 
 
 def _llama(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) -> tuple[Architecture, Weights]:
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type", "default") != "default":
-        raise ValueError(f"network must have plain rotary positions to be converted, got {rope['rope_type']}")
+    rope = config.rope_parameters
+    if rope.get("rope_type", "default") != "default" or rope.get("partial_rotary_factor", 1.0) != 1:
+        raise ValueError(f"network must have plain rotary positions to be converted, got {rope}")
     architecture = Architecture(
         depth=config.num_hidden_layers,
         width=config.hidden_size,
@@ -93,13 +98,13 @@ def _llama(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) 
         vocabulary=config.vocab_size,
         context=config.max_position_embeddings,
         key_heads=config.num_key_value_heads,
-        head_width=config.head_dim,
+        head_width=getattr(config, "head_dim", None),
         mlp_width=config.intermediate_size,
         activation=activation,
         gated=True,
         norm="rms",
         positions="rotary",
-        rotary_base=rope.get("rope_theta", 1e4),
+        rotary_base=rope["rope_theta"],
         epsilon=config.rms_norm_eps,
     )
     blocks = []
@@ -131,6 +136,15 @@ def _llama(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) 
             )
         )
     return architecture, Weights(state["embed_tokens.weight"], tuple(blocks), state["norm.weight"])
+
+
+BUILDERS = {"gpt2": _gpt2, "llama": _llama, "qwen2": _llama}
+
+
+def _demand(config: Any, **settings: bool) -> None:
+    for name, wanted in settings.items():
+        if getattr(config, name, wanted) is not wanted:
+            raise ValueError(f"network must have {name} = {wanted} to be converted, got {getattr(config, name)}")
 
 
 def _array(tensor: Any) -> NDArray[np.float64]:

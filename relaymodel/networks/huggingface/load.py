@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relaymodel.checks import choice, positive_integer
+from relaymodel.checks import choice, positive_integer, show
 from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
 from relaymodel.networks.huggingface.libraries import heavy, quiet
 
@@ -48,9 +48,9 @@ def load(
     ImportError
         If torch, transformers or gguf is missing.
     OSError
-        If there is no such model.
+        If there is no such model, or no connection to the hub and no copy of it here.
     ValueError
-        For unusable arguments.
+        For unusable arguments; for a model whose files lack weights.
 
     Examples
     --------
@@ -59,6 +59,8 @@ def load(
     torch, transformers = heavy("torch"), heavy("transformers")
     choice("dtype", dtype, DTYPES)
     seed = positive_integer("seed", seed, least=0)
+    if context is not None:
+        context = positive_integer("context", context)
     if context is not None and not untrained:
         raise ValueError(
             f"context must be left out unless untrained is set: a trained model has its own, got {context}"
@@ -79,24 +81,52 @@ def load(
         )
     elif not path.exists() and (path.is_absolute() or str(model).startswith(".")):
         raise FileNotFoundError(f"model must be a folder or a file that exists, and there is none at {path}")
-    with quiet():
-        if untrained:
-            config = transformers.AutoConfig.from_pretrained(**where)
-            if context is not None:
-                config.get_text_config().max_position_embeddings = positive_integer("context", context)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            if untrained:
+                config = transformers.AutoConfig.from_pretrained(**where)
+                if context is not None:
+                    config.get_text_config(decoder=True).max_position_embeddings = context
                 built = transformers.AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
-            facts["weights"] = f"random, seed {seed}"
-        else:
-            built = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=getattr(torch, dtype))
-            facts["weights"] = "trained"
-        return HuggingFaceNetwork(built.to(device), _tokenizer(where), facts)
+                facts["weights"] = f"random, seed {seed}"
+            else:
+                built, report = transformers.AutoModelForCausalLM.from_pretrained(
+                    **where, dtype=getattr(torch, dtype), output_loading_info=True
+                )
+                lacking = sorted(report["missing_keys"])
+                if lacking:
+                    raise ValueError(
+                        f"model must come with all its weights, and {len(lacking)} are lacking, such as {lacking[0]}"
+                    )
+                facts["weights"] = "trained"
+        except OSError as error:
+            raise OSError(
+                "model must be a folder, a GGUF file, or a name on the hub that can be reached or was fetched before, "
+                f"got {show(str(model))}: {first_line(error)}"
+            ) from error
+        revision = getattr(built.config, "_commit_hash", None)
+        if revision:
+            facts["revision"] = str(revision)
+        tokenizer, problem = _tokenizer(where)
+        if problem is not None:
+            facts["tokenizer"] = f"none ({problem})"
+        network = HuggingFaceNetwork(built.to(device), tokenizer, facts)
+    if context is not None and network.context != context:
+        raise ValueError(
+            f"context must be left out for {built.config.model_type}, whose positions cannot be set, got {context}"
+        )
+    return network
 
 
-def _tokenizer(where: dict[str, Any]) -> Any:
-    """Return the model's tokenizer, or None if it has none."""
+def _tokenizer(where: dict[str, Any]) -> tuple[Any, str | None]:
+    """Return the model's tokenizer, or None and why there is none."""
     try:
-        return heavy("transformers").AutoTokenizer.from_pretrained(**where)
-    except (OSError, ValueError, KeyError, TypeError):  # what the library raises, by family, if there is none
-        return None
+        return heavy("transformers").AutoTokenizer.from_pretrained(**where), None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # it differs by family
+        return None, first_line(error)
+
+
+def first_line(error: Exception) -> str:
+    """Return the beginning of an error's message, in one line."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
