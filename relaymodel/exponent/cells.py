@@ -21,6 +21,10 @@ FIRST = 16.0
 """Where a fit starts unless told otherwise: before it the first few tokens' own words dominate."""
 
 
+SHARES = (0.25, 0.5, 0.75, 1.0)
+"""Correlated parts of the variance that are tried."""
+
+
 class UnderdeterminedError(ValueError):
     """The curve holds too little to answer; `partial` holds what could be computed.
 
@@ -91,14 +95,25 @@ class Cells:
         width: Array = np.gradient(self.x)
         return width / np.mean(width)
 
+    @property
+    def nodes(self) -> Array:
+        """Two values of t a cell, shape (2 K,), a standard deviation of log t below and above its mean.
+
+        The mean of a smooth function over both is that over the cell's points, up to third order of its width.
+        """
+        spread = np.sqrt(np.maximum(0.0, self.mean(np.log(self.t) ** 2) - self.x**2)) * (self.sizes > 1)
+        return np.asarray(np.exp(np.concatenate([self.x - spread, self.x + spread])))
+
     def correlations(self) -> Iterator[tuple[float, Array]]:
         r"""Yield candidates for the noise of the cell means: correlation length, covariance (K, K).
 
         A point's noise is white in part, and in part correlated along t:
-        $\langle \epsilon_t \epsilon_{t'} \rangle = (1-\phi)\,\delta_{tt'} + \phi\, e^{-|t-t'|/\tau}$, times the
-        points' own variances if the curve has a stderr.  Tokens, not log t, are what the noise of a
-        measured curve is correlated in.  The correlation length is the integral of the correlation,
-        $(1 - \phi)$ times the spacing plus $2 \phi\tau$: the tokens that are worth one independent point.
+        $\langle \epsilon_t \epsilon_{t'} \rangle = (1-\phi)\,\delta_{tt'} + \phi\, e^{-d(t, t')/\tau}$, times the
+        points' own variances if the curve has a stderr.  The distance d is in tokens, which is what the noise of one
+        run is correlated in, or in log t, as with noise of the prompts that fades along the curve.  The correlation
+        length is that of the first kind, the integral of the correlation: $(1 - \phi)$ times the spacing plus
+        $2 \phi\tau$, the tokens that are worth one independent point; of the second kind likewise, in tokens at the
+        middle of the curve.
         """
         scale = 1.0 if self.relative is None else np.outer(self.relative, self.relative)
         white = np.diag(1 / self.sizes)
@@ -107,8 +122,15 @@ class Cells:
         longest = (self.t[-1] - self.t[0]) / 8
         for tau in np.geomspace(2 * spacing, longest, 6) if longest > 2 * spacing else ():
             smooth = self._averaged(float(tau))
-            for phi in (0.2, 0.5, 0.8):
+            for phi in SHARES:
                 yield (1 - phi) * spacing + 2 * phi * tau, ((1 - phi) * white + phi * smooth) * scale
+        distance = np.abs(self.x[:, None] - self.x[None, :])
+        centre = float(np.exp((self.x[0] + self.x[-1]) / 2))
+        closest = float(np.median(np.diff(self.x)))
+        for tau in np.geomspace(closest, (self.x[-1] - self.x[0]) / 6, 5):
+            smooth = np.exp(-distance / tau)
+            for phi in SHARES[1::2]:
+                yield (1 - phi) * spacing + 2 * phi * tau * centre, ((1 - phi) * white + phi * smooth) * scale
 
     def _averaged(self, tau: float) -> Array:
         """Return exp(-|t - t'|/tau) averaged over pairs of cells (K, K); the exponential factorises."""

@@ -12,6 +12,8 @@ from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.smoothing import smooth
 
 LEVEL = 0.05
+SIGNIFICANT = 3.84
+"""Square of a drift, in its errors, that a true power law exceeds one time in twenty."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class PowerLaw:
             ("window", f"t = {self.window[0]:.6g} to {self.window[1]:.6g}, {self.points} points"),
             ("drift of α in the window", figure(self.drift, self.drift_stderr)),
             ("a pure power law is adequate", f"{'yes' if self.adequate else 'no'} (p = {self.p_value:.2g})"),
+            ("other laws", "see relaymodel.fitting.compare_laws"),
             ("method", self.method),
         ]
         return table("Power law", [*rows, *self.provenance.items()])
@@ -87,10 +90,12 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
 
     The exponent describes the window.  A forgetting curve $(\log t)^{L-1}/t$ gives 0.2 to 0.8 with a tiny
     `naive_stderr` where its limit is 1 (THEORY section 3); `extrapolate_exponent` is for the limit.  The standard
-    error is the root of `noise_stderr`^2 + max(0, `drift`^2 - `drift_stderr`^2)/12, where the last term is the variance
-    of an exponent that drifts evenly over the window, and the noise is the one `estimate_exponent` finds.
+    error is the root of `noise_stderr`^2 + max(0, `drift`^2 - 3.84 `drift_stderr`^2)/12, where the last term is the
+    variance of an exponent that drifts evenly over the window, as far as the drift is significant, and the noise is the
+    one `estimate_exponent` finds.
     `adequate` tests the bend: the generalised least squares gain from adding $(\log t)^2$ and $(\log t)^3$,
-    as an F statistic.
+    as an F statistic.  Whether the window can tell a power law from $A t^{-a} + c$, $A (\log t)^k/t$ and the relay
+    model, and what would be needed if not, is what `relaymodel.fitting.compare_laws` answers.
 
     Parameters
     ----------
@@ -128,7 +133,7 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
     covariance = functional @ (fit.noise + fit.shared) @ functional.T
     drift, drift_stderr, p_value = _bend(cells, fit.noise, fit.shared, fit.freedom)
-    misfit = max(0.0, drift**2 - drift_stderr**2) / 12
+    misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
     centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
     return PowerLaw(
         alpha=float(alpha) + 0.0,

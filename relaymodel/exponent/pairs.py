@@ -1,0 +1,57 @@
+"""Curves of independent pairs of prompts: their mean, and what the pairs say of its error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaymodel.checks import show
+from relaymodel.curve import Curve
+from relaymodel.exponent.cells import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The geometric mean of n curves, and how each deviates from it in log D, shape (n, T); n = 0 for a lone curve."""
+
+    curve: Curve
+    deviations: Array
+
+    @property
+    def count(self) -> int:
+        """Number of pairs, 0 if they are not known one by one."""
+        return len(self.deviations)
+
+    def part(self, used: Curve) -> Array:
+        """Return the deviations at the points of a part of the curve, shape (n, T')."""
+        first = int(np.searchsorted(self.curve.t, used.t[0]))
+        return self.deviations[:, first : first + len(used)]
+
+
+def pool(curves: Curve | Sequence[Curve]) -> Pairs:
+    """Return the geometric mean of curves of independent pairs, which must have the same t.
+
+    Raises `TypeError` for anything but curves and `ValueError` for curves whose t differ, and for an empty list.
+    """
+    if isinstance(curves, Curve):
+        return Pairs(curves, np.empty((0, len(curves))))
+    if isinstance(curves, (str, bytes)) or not isinstance(curves, Sequence):
+        raise TypeError(f"curves must be a Curve or a list of Curves, one for each pair, got {show(curves)}")
+    for i, curve in enumerate(curves):
+        if not isinstance(curve, Curve):
+            raise TypeError(f"curves must be Curve objects, got {show(curve)} at index {i}")
+    if not curves:
+        raise ValueError("curves must hold at least one Curve, got none")
+    first = curves[0]
+    if len(curves) == 1:
+        return Pairs(first, np.empty((0, len(first))))
+    for i, curve in enumerate(curves):
+        if not np.array_equal(curve.t, first.t):
+            raise ValueError(
+                f"curves must have the same t, one curve for each pair, got others at index {i}; take a common "
+                "grid, or pass layers as a dictionary"
+            )
+    logs = np.log(np.stack([curve.distance for curve in curves]))
+    mean = logs.mean(axis=0)
+    shared = {k: v for k, v in first.provenance.items() if all(c.provenance.get(k) == v for c in curves)}
+    return Pairs(Curve(first.t, np.exp(mean), None, {**shared, "pairs": str(len(curves))}), logs - mean)
