@@ -25,7 +25,7 @@ from relaymodel.exponent.result import table
 from relaymodel.model import RelayModel
 from relaymodel.simulation.inputs import bias_function
 
-DECAY, PLATEAU, REVERSAL = "decay", "plateau", "reversal"
+PHASES = DECAY, PLATEAU, REVERSAL = "decay", "plateau", "reversal"
 MOST_STEPS = 2**22
 
 
@@ -75,7 +75,7 @@ class BiasLimit:
         try:
             return float(self.factor) * math.exp(self.log_scale)
         except OverflowError:
-            return math.copysign(math.exp(size), self.factor)
+            return math.exp(size) if self.factor > 0 else -math.exp(size)
 
     def leading(self, t: float) -> float:
         """Return limit + amplitude (log t)^log_power / t^rate, the leading terms at t > 1."""
@@ -85,7 +85,7 @@ class BiasLimit:
             return float(self.limit)
         size = _log(abs(self.factor)) + self.log_scale - float(self.rate) * math.log(t)
         size += self.log_power * math.log(math.log(t))
-        return float(self.limit) + math.copysign(math.exp(size), self.factor)
+        return float(self.limit) + (math.exp(size) if self.factor > 0 else -math.exp(size))
 
     def _repr_html_(self) -> str:
         return table(

@@ -1,0 +1,330 @@
+"""The command that stops the decay: prompt bias, reminders, and the fewest reminders for a level."""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from relaymodel.checks import Number
+from relaymodel.cli.numbers import number, text, whole
+from relaymodel.cli.options import (
+    Csv,
+    Depth,
+    Force,
+    Json,
+    LastTime,
+    Plot,
+    Points,
+    Prompt,
+    Relay,
+    Residual,
+    Times,
+    build_model,
+    build_times,
+    describe_layers,
+)
+from relaymodel.cli.output import Output, print_json, print_table
+from relaymodel.model import RelayModel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from relaymodel.control import BiasLimit, ConstantShare, PromptBias, ReminderBlocks, ReminderPlan, Reminders
+
+Columns = dict[str, Sequence[Any]]
+
+
+def control(
+    prompt: Prompt = "64",
+    depth: Depth = None,
+    relay: Relay = "1",
+    residual: Residual = "1",
+    bias: Annotated[
+        str | None,
+        typer.Option(
+            "--bias", metavar="B", help="Strength of the bias B log(1+t/P) on the prompt's keys.  [default: 1]"
+        ),
+    ] = None,
+    share: Annotated[
+        str | None, typer.Option("--share", metavar="C", help="Hold the prompt's share of the attention at C instead.")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option("--every", metavar="M", help="Return the prompt's text every M tokens.")
+    ] = None,
+    length: Annotated[
+        str | None, typer.Option("--length", metavar="R", help="Tokens of each such reminder, with --every or --hold.")
+    ] = None,
+    hold: Annotated[
+        str | None,
+        typer.Option("--hold", metavar="D", help="Plan the fewest reminders that hold D(t) at this level or above."),
+    ] = None,
+    horizon: Annotated[
+        str | None, typer.Option("--horizon", metavar="T", help="Hold it for T tokens only.  [default: for ever]")
+    ] = None,
+    t: Times = None,
+    t_max: LastTime = None,
+    points: Points = None,
+    json: Json = False,
+    csv: Csv = None,
+    plot: Plot = None,
+    force: Force = False,
+) -> None:
+    """Stop the decay: by a bias on the prompt's keys, or by reminders.
+
+    --bias and --share give the limit in closed form (decay, plateau or reversal) and when D turns; --every and
+    --length the plateau that reminders hold; --hold the fewest reminders that hold a level. The table compares D(t)
+    with the influence left alone. A bias and reminders together are simulated.
+    """
+    output = Output(json, csv, plot, force)
+    model = build_model(prompt, depth, relay, residual, "0")
+    times = _whole(build_times(t, t_max, points))
+    if horizon is not None and hold is None:
+        raise ValueError(
+            f"--horizon must be given with --hold, got {horizon} alone; --t-max is the last t of the table"
+        )
+    if hold is not None:
+        for option, value in (("--bias", bias), ("--share", share), ("--every", every)):
+            if value is not None:
+                raise ValueError(f"--hold plans reminders by itself, without {option}, got {option} {value}")
+        _plan(output, model, times, hold, horizon, length)
+        return
+    if bias is not None and share is not None:
+        raise ValueError(f"--bias must not be given together with --share, got {bias} and {share}; choose one")
+    if (every is None) != (length is None):
+        raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
+    schedule = None if every is None or length is None else _reminders(every, length)
+    if schedule is None or bias is not None or share is not None:
+        _bias(output, model, times, bias, share, schedule)
+    else:
+        _remind(output, model, times, schedule)
+
+
+def _bias(
+    output: Output,
+    model: RelayModel,
+    times: list[int],
+    bias: str | None,
+    share: str | None,
+    schedule: "Reminders | None",
+) -> None:
+    """Show what a bias does, alone or together with reminders."""
+    from relaymodel.control import ConstantShare, PromptBias, bias_limit, biased_influence
+    from relaymodel.simulation import Simulation
+
+    chosen: PromptBias | ConstantShare
+    chosen = PromptBias(number("--bias", bias or "1")) if share is None else ConstantShare(number("--share", share))
+    facts: dict[str, Any] = {}
+    lines = [f"bias: {_name(chosen)}"]
+    if schedule is None:
+        if isinstance(chosen, PromptBias) and chosen.strength < 0:
+            lines.append("no limit in closed form below strength 0")
+        else:
+            facts, more = _limit(bias_limit(model, chosen))
+            lines += more
+        values = biased_influence(model, chosen, _floats(times)).tolist()
+    else:
+        lines.append(f"reminders: {schedule.length} in every {schedule.every} tokens; both together are simulated")
+        simulation = Simulation(model, bias=chosen, reminders=schedule)
+        reached, D = simulation.advance(max(times), samples=sorted(set(times)), progress=True)
+        found = dict(zip(reached.tolist(), D.tolist(), strict=True))
+        values = [found[at] for at in times]
+
+    def draw() -> "Figure":
+        from relaymodel import plotting
+        from relaymodel.control import phase_diagram
+
+        if schedule is not None:
+            raise ValueError(
+                "--plot must be used with a bias or with reminders, not with both; --csv writes the numbers"
+            )
+        figure = plotting.panels(2)
+        grid = plotting.grid(float(min(times)), float(max(times)))
+        plotting.plot_bias(model, {"no bias": PromptBias(0), _name(chosen): chosen}, grid, ax=figure.axes[0])
+        top = max(2.0, 1.25 * float(getattr(chosen, "strength", 1)))
+        strengths = [top * k / 48 for k in range(49)]
+        diagram = phase_diagram(model, strengths, horizon=max(*times, 2))
+        plotting.plot_phase_diagram(diagram, ax=figure.axes[1])
+        return figure
+
+    _finish(output, model, times, values, facts, lines, draw, {"source": "prompt bias", "bias": _name(chosen)})
+
+
+def _remind(output: Output, model: RelayModel, times: list[int], schedule: "Reminders") -> None:
+    """Show what reminders do."""
+    from relaymodel.control import reminder_influence, reminder_limit
+
+    limit = reminder_limit(model, schedule)
+    facts = {
+        "plateau": float(limit.between),
+        "on_reminder": float(limit.on_reminder),
+        "every": schedule.every,
+        "length": schedule.length,
+        "first": schedule.first,
+    }
+    lines = [
+        f"reminders: {schedule.length} in every {schedule.every} tokens, the first at t = {schedule.first}",
+        f"plateau (f(1) - prod rho) R/M: {text(limit.between, 9)}, on reminders {text(limit.on_reminder, 9)}",
+    ]
+    values = reminder_influence(model, schedule, _floats(times)).tolist()
+    provenance = {
+        "source": "reminders, exact superposition",
+        "every": str(schedule.every),
+        "length": str(schedule.length),
+    }
+    _finish(output, model, times, values, facts, lines, lambda: _drawing(model, times, schedule, None), provenance)
+
+
+def _plan(
+    output: Output, model: RelayModel, times: list[int], hold: str, horizon: str | None, length: str | None
+) -> None:
+    """Show the fewest reminders that hold a level."""
+    from relaymodel.control import Reminders, plan_reminders, reminder_influence
+    from relaymodel.exact import influence
+
+    last = None if horizon is None else whole("--horizon", horizon)
+    plan = plan_reminders(
+        model, number("--hold", hold), last, length=None if length is None else whole("--length", length)
+    )
+    times = [at for at in times if last is None or at <= last] or [1]
+    facts: dict[str, Any] = {
+        "level": float(plan.level),
+        "tokens": plan.tokens,
+        "at_least": plan.at_least,
+        "optimal": plan.optimal,
+        "floor": plan.floor,
+        "reasons": plan.reasons,
+    }
+    if isinstance(plan.reminders, Reminders):
+        facts |= {"every": plan.reminders.every, "length": plan.reminders.length, "first": plan.reminders.first}
+    elif plan.reminders is not None:
+        facts["blocks"] = [list(block) for block in plan.reminders.blocks]
+    for_ever = "for ever" if last is None else f"up to t = {text(last)}"
+    lines = [f"to hold D(t) >= {text(plan.level)} {for_ever}: {_describe_plan(plan)}", plan.reasons]
+    alone = influence(model, _floats(times)).tolist()
+    values = alone if plan.reminders is None else reminder_influence(model, plan.reminders, _floats(times)).tolist()
+    provenance = {"source": "reminders, exact superposition", "plan": _describe_plan(plan)}
+
+    def draw() -> "Figure":
+        if plan.reminders is None:
+            raise ValueError(f"--plot must have reminders to draw, but the prompt alone holds {text(plan.level)}")
+        return _drawing(model, times, plan.reminders, float(plan.level))
+
+    _finish(output, model, times, values, facts, lines, draw, provenance)
+
+
+def _describe_plan(plan: "ReminderPlan") -> str:
+    """Return where the reminders of a plan are, and how good it is, in one line."""
+    reminders = plan.reminders
+    if reminders is None:
+        return "no reminders needed"
+    if plan.horizon is not None:
+        return f"{text(plan.tokens)} reminder tokens at t = 1 to {text(plan.tokens)}; no plan has fewer"
+    best = "no plan has fewer" if plan.optimal else f"no plan has less than {text(plan.at_least)} of all tokens"
+    return f"{reminders.length} in every {reminders.every} tokens, the first at t = {reminders.first}; {best}"  # type: ignore[union-attr]
+
+
+def _limit(limit: "BiasLimit") -> tuple[dict[str, Any], list[str]]:
+    """Return a limit and the turning point, if there is one, as JSON entries and as lines."""
+    from relaymodel.control import turning_point
+    from relaymodel.control.limits import REVERSAL, describe_term
+
+    facts: dict[str, Any] = {
+        "phase": limit.phase,
+        "limit": float(limit.limit),
+        "exponent": float(limit.exponent),
+        "amplitude": _amplitude(limit),
+        "rate": float(limit.rate),
+        "log_power": limit.log_power,
+    }
+    lines = [
+        f"{limit.phase}: D tends to {text(limit.limit, 9)}, its local exponent to {text(limit.exponent)}",
+        f"distance from that, for large t: {describe_term(limit)}",
+    ]
+    if limit.phase == REVERSAL:
+        turn = turning_point(limit.model, limit.bias)
+        facts["turn"] = {"t": turn.t, "error": turn.error, "influence": turn.influence, "method": turn.method}
+        at = int(turn.t) if turn.t.is_integer() else turn.t
+        lines.append(f"D turns at t = {text(at)}, where it is {text(turn.influence)} ({turn.method})")
+    return facts, lines
+
+
+def _amplitude(limit: "BiasLimit") -> float | Decimal:
+    """Return the amplitude, as a decimal number if it lies beyond the range of float64."""
+    try:
+        return limit.amplitude
+    except OverflowError:
+        size = (
+            math.log(abs(limit.factor.numerator)) - math.log(limit.factor.denominator) + limit.log_scale
+        ) / math.log(10)
+        power = math.floor(size)
+        return Decimal(f"{(10 ** (size - power) if limit.factor > 0 else -(10 ** (size - power))):.12g}e{power}")
+
+
+def _drawing(
+    model: RelayModel, times: list[int], reminders: "Reminders | ReminderBlocks", level: float | None
+) -> "Figure":
+    from relaymodel import plotting
+
+    figure = plotting.panels()
+    grid = plotting.grid(float(min(times)), float(max(times)))
+    plotting.plot_reminders(model, reminders, grid, level=level, ax=figure.axes[0])
+    return figure
+
+
+def _finish(
+    output: Output,
+    model: RelayModel,
+    times: list[int],
+    values: list[float],
+    facts: Mapping[str, Any],
+    lines: Sequence[str],
+    draw: Any,
+    provenance: Mapping[str, str],
+) -> None:
+    """Write the files, print the table or the JSON object."""
+    from relaymodel.exact import influence
+
+    alone = influence(model, _floats(times)).tolist()
+    if output.plot is not None and len(set(times)) < 2:
+        raise ValueError("--plot must have at least two different t to draw")
+    described = {"prompt": str(model.prompt), "layers": describe_layers(model)}
+    output.write_table({"t": times, "distance": values, "uncontrolled": alone}, {**provenance, **described})
+    output.write_figure(draw)
+    if output.json:
+        print_json({**facts, "t": times, "influence": values, "uncontrolled": alone})
+        return
+    print(f"prompt of {text(model.prompt)} tokens, {describe_layers(model)}")
+    for line in lines:
+        print(line)
+    print()
+    print_table({"t": times, "influence": values, "left_alone": alone})
+
+
+def _reminders(every: str, length: str) -> "Reminders":
+    from relaymodel.control import Reminders
+
+    return Reminders(whole("--every", every), whole("--length", length))
+
+
+def _name(bias: "PromptBias | ConstantShare") -> str:
+    from relaymodel.control import ConstantShare
+
+    return (
+        f"share {float(bias.share):.6g}" if isinstance(bias, ConstantShare) else f"strength {float(bias.strength):.6g}"
+    )
+
+
+def _whole(times: Sequence[Number]) -> list[int]:
+    """Return continuation tokens that are whole numbers up to 1e300."""
+    for at in times:
+        if not isinstance(at, int) or at > 10**300:
+            raise ValueError(f"--t must be whole numbers up to 1e300 where the decay is controlled, got {text(at)}")
+    return [int(at) for at in times]
+
+
+def _floats(times: Sequence[int]) -> Any:
+    import numpy as np
+
+    return np.array([float(at) for at in times])
