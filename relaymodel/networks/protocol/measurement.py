@@ -298,4 +298,6 @@ class Measurement:
 def _slope(curve: Curve) -> float:
     """Return the exponent of a power law: least squares, a point weighing the length of log t that it stands for."""
     x, y = np.log(curve.t), np.log(curve.distance)
-    return float(-np.polyfit(x, y, 1, w=np.sqrt(np.gradient(x)))[0])
+    weights = np.gradient(x)
+    weights[[0, -1]] /= 2  # as in the trapezoidal rule
+    return float(-np.polyfit(x, y, 1, w=np.sqrt(weights))[0])
