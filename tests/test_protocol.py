@@ -204,7 +204,7 @@ def test_prompt_bias_changes_the_curves_as_a_mask_in_logits_does(network):
     [
         (lambda b: None, "hidden by a bias of -1e4 still reaches"),
         (lambda b: np.where(b < -100, -1e9, 0), "keys beside one with a bias of 1e4 still count"),
-        (lambda b: np.where(np.abs(b) > 100, b, 0), "log 2 does not change"),
+        (lambda b: np.where(np.abs(b) > 100, b, 0), "multiplies its effect by 1 instead of e"),
         (lambda b: b - 3, "a bias of 0 changes"),
         (lambda b: b / 1e4, "hidden by a bias of -1e4 still reaches"),
     ],
