@@ -40,7 +40,7 @@ def bias_hook(bias: ArrayLike, n: int) -> Callable[[Any, tuple[Any, ...], dict[s
         old = mask
         if old is None:
             old = torch.ones((1, 1, n, n), dtype=torch.bool, device=states.device).tril()
-        if not isinstance(old, torch.Tensor) or old.ndim != 4 or old.shape[2:] != (n, n):
+        if not isinstance(old, torch.Tensor) or old.ndim != 4 or old.shape[2] != n or old.shape[3] < n:
             shape = tuple(old.shape) if isinstance(old, torch.Tensor) else type(old).__name__
             raise ValueError(f"bias must be added to a mask of shape (batch, heads, {n}, {n}), and a block has {shape}")
         if old.dtype == torch.bool:

@@ -167,8 +167,9 @@ class Transformer:
                 x += w.positions[start : start + new.size]
             for block, stored in zip(w.blocks, cache, strict=True):
                 x = self._block(block, x, None, stored, start)
-            logits = head @ self._norm(x[-1], w.final_gain, w.final_shift) / warmth
-            chances = np.exp(logits - logits.max())
+            logits = head @ self._norm(x[-1], w.final_gain, w.final_shift)
+            with np.errstate(over="ignore"):  # the limit of low temperatures takes the likeliest token
+                chances = np.exp((logits - logits.max()) / warmth)
             written.append(int(rng.choice(a.vocabulary, p=chances / chances.sum())))
             new = np.array(written[-1:])
         return written
