@@ -18,6 +18,7 @@ from relaymodel.control.response import (
     check_bias,
     check_bias_model,
     check_positive,
+    find_turn,
     recursion,
     respond,
 )
@@ -320,7 +321,7 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
     end = 0.0
     while end < LATEST:
         end = min(max(2.0 * RECURSION, 100 * earliest, 1e3 * end), LATEST)
-        t = float(respond(model, bias, np.array([1.0]), until=end).turns[-1])
+        t = find_turn(model, bias, end)
         if t < math.inf:
             D = float(respond(model, bias, np.array([max(1.0, np.rint(t))])).values[-1, 0])
             if t <= RECURSION:

@@ -8,7 +8,6 @@ to X, and for derivatives, which have them where x hardly changes.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -34,15 +33,10 @@ LATEST = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """Every depth 1..L at once, row l-1 for the first l layers, at each t; shape (L, T).
-
-    `values` is D, `slopes` dD/dlog t.  `turns`, shape (L,), is the first t at which D turns from falling to rising,
-    infinite where none was found or none was looked for.
-    """
+    """Every depth 1..L at once, row l-1 for the first l layers, at each t; shape (L, T): D, and dD/dlog t."""
 
     values: Array
     slopes: Array
-    turns: Array
 
 
 def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Any:
@@ -101,100 +95,108 @@ def recursion(model: RelayModel, share: Array, rest: Array) -> tuple[Array, Arra
     return values, gaps
 
 
-def respond(model: RelayModel, bias: Bias, t: Array, *, until: float | None = None) -> Response:
-    """Return D of every depth at the t given, whole and sorted, shape (T,); search for turns up to t = `until`."""
-    early = np.arange(1.0, RECURSION + 2)
-    odds, _ = bias.log_odds(early, model.prompt)
-    x, gap = recursion(model, expit(odds), expit(-odds))
-    if not (np.isfinite(x).all() and np.isfinite(gap).all()):
-        raise ValueError(f"the values must stay within the range of float64, but do not for {show(model)}")
+def respond(model: RelayModel, bias: Bias, t: Array) -> Response:
+    """Return D of every depth at the t given, whole and sorted, shape (T,)."""
+    first = _Beginning(model, bias)
     near, far = t[t <= RECURSION], t[t > RECURSION]
-    at = near.astype(np.intp) - 1
-    # differences from token to token, of whichever of the two has more digits
-    steps = np.where(np.abs(gap[:, :-1]) < np.abs(x[:, :-1]), -np.diff(gap), np.diff(x))
-    before = np.maximum(at - 1, 0)
-    values, slopes = x[:, at], near * 0.5 * (steps[:, at] + steps[:, before])
-    turns = np.full(model.depth, np.inf)
-    last = max(far.tolist(), default=0.0)
-    if until is not None:
-        rises: NDArray[np.bool_] = np.greater(steps[:, :RECURSION], 0.0)
-        turned = np.asarray(rises.any(axis=1))
-        turns[turned] = rises[turned].argmax(axis=1) + 1.0
-        relaying = np.cumsum([relay != 0 for relay, _ in strengths(model)]) > 0
-        if not turned[relaying].all():
-            last = max(last, until)
-    if last > RECURSION:
-        start = _start(x, gap, RECURSION * 0.5 * (steps[:, RECURSION - 1] + steps[:, RECURSION - 2]))
-        later = _flow(model, bias, start, far, last, search=until is not None)
-        values, slopes = np.hstack([values, later.values]), np.hstack([slopes, later.slopes])
-        turns = np.minimum(turns, later.turns)
-    return Response(values, slopes, turns)
+    values, slopes = first.values[:, near.astype(np.intp) - 1], first.slopes(near)
+    if far.size:
+        flow = _Flow(model, bias)
+        result = flow.solve(first.state(), float(far[-1]), at=far)
+        out = np.array([flow.layers(tau, y) for tau, y in zip(np.log(far), result.y.T, strict=True)])
+        values, slopes = np.hstack([values, out[:, 0].T]), np.hstack([slopes, out[:, 2].T])
+    return Response(values, slopes)
 
 
-def _start(x: Array, gap: Array, slope: Array) -> Array:
-    """Return the integral means of x and of the gap, and minus the derivative of the latter, at t = 2^14; shape (3L,).
+def find_turn(model: RelayModel, bias: Bias, until: float) -> float:
+    """Return the first t at which D turns from falling to rising, infinity if there is none up to `until`."""
+    first = _Beginning(model, bias)
+    rises = first.steps[-1, :RECURSION] > 0
+    if rises.any():
+        return float(np.argmax(rises)) + 1
+    flow = _Flow(model, bias)
 
-    `x` and `gap` have shape (L, >= 2^14), `slope` is dx/dlog t there, shape (L,).
-    """
-    t, last = float(RECURSION), RECURSION - 1
-    M = (x[:, : last + 1].sum(axis=1) - 0.5 * x[:, last] - slope / (8 * t)) / t
-    G = (gap[:, : last + 1].sum(axis=1) - 0.5 * gap[:, last] + slope / (8 * t)) / t
-    return np.concatenate([M, G, G - gap[:, last]])
+    def rising(tau: float, state: Array) -> float:
+        return float(flow.layers(tau, state)[2, -1])
+
+    rising.terminal, rising.direction = True, 1.0  # type: ignore[attr-defined]
+    found = flow.solve(first.state(), max(until, RECURSION + 1.0), event=rising).t_events[0]
+    return float(np.exp(found[0])) if found.size else math.inf
 
 
-def _flow(model: RelayModel, bias: Bias, start: Array, t: Array, last: float, *, search: bool) -> Response:
-    """Solve the differential equations from t = 2^14 to `last`."""
-    L, P = model.depth, model.prompt
-    layers = list(zip(saturations(model), *zip(*strengths(model), strict=True), strict=True))
+class _Beginning:
+    """The recursion up to t = 2^14 and a token beyond: D and X - D of every depth, shape (L, 2^14 + 1)."""
 
-    def through(tau: float, state: Array) -> Array:
-        """Return what every layer gives: x, X - x and dx/dlog t, shape (3, L)."""
-        at = math.exp(tau)
-        odds, change = bias.log_odds(np.array([at]), P)
-        share, rest = expit(odds[0]), expit(-odds[0])
-        change = share * rest * change[0]
+    def __init__(self, model: RelayModel, bias: Bias) -> None:
+        odds, _ = bias.log_odds(np.arange(1.0, RECURSION + 2), model.prompt)
+        self.values, self.gaps = recursion(model, expit(odds), expit(-odds))
+        if not (np.isfinite(self.values).all() and np.isfinite(self.gaps).all()):
+            raise ValueError(f"the values must stay within the range of float64, but do not for {show(model)}")
+        # differences from token to token, of whichever of the two has more digits
+        finer = np.abs(self.gaps[:, :-1]) < np.abs(self.values[:, :-1])
+        self.steps = np.where(finer, -np.diff(self.gaps), np.diff(self.values))
+
+    def slopes(self, t: Array) -> Array:
+        """Return dD/dlog t at whole t <= 2^14, shape (L, T), from central differences (at t = 1 a forward one)."""
+        at = t.astype(np.intp) - 1
+        slopes: Array = t * 0.5 * (self.steps[:, at] + self.steps[:, np.maximum(at - 1, 0)])
+        return slopes
+
+    def state(self) -> Array:
+        """Return the integral means of x and of the gap at t = 2^14, and minus the latter's derivative, shape (3L,)."""
+        t, last = float(RECURSION), RECURSION - 1
+        slope = self.slopes(np.array([t]))[:, 0]
+        x, gap = self.values[:, :RECURSION], self.gaps[:, :RECURSION]
+        M = (x.sum(axis=1) - 0.5 * x[:, last] - slope / (8 * t)) / t
+        G = (gap.sum(axis=1) - 0.5 * gap[:, last] + slope / (8 * t)) / t
+        return np.concatenate([M, G, G - gap[:, last]])
+
+
+class _Flow:
+    """The differential equations beyond t = 2^14, with tau = log t."""
+
+    def __init__(self, model: RelayModel, bias: Bias) -> None:
+        self.depth, self.prompt, self.bias = model.depth, model.prompt, bias
+        self.stack = [(X, *pair) for X, pair in zip(saturations(model), strengths(model), strict=True)]
+
+    def layers(self, tau: float, state: Array) -> Array:
+        """Return what every layer gives: x, X - x and dx/dtau, shape (3, L)."""
+        t, L, means = math.exp(tau), self.depth, state.tolist()
+        odds, slope = self.bias.log_odds(np.array([t]), self.prompt)
+        share, rest = float(expit(odds[0])), float(expit(-odds[0]))
+        change = share * rest * float(slope[0])
         x, gap, dx = 0.0, 1.0, 0.0  # what goes in
         mean, mean_gap, dmean = 0.0, 1.0, 0.0  # and its means over the continuation
-        out = np.empty((3, L))
-        for l, (X, relay, residual) in enumerate(layers):
+        out = []
+        for l, (X, relay, residual) in enumerate(self.stack):
             x, gap, dx = (
                 residual * x + relay * (share * X + rest * mean),
                 residual * gap + relay * rest * mean_gap,
                 residual * dx + relay * (change * mean_gap + rest * dmean),
             )
-            out[:, l] = x, gap, dx
-            mean = state[l] + (0.5 * x + 0.125 * dx / at) / at
-            mean_gap = state[L + l] + (0.5 * gap - 0.125 * dx / at) / at
-            dmean = state[2 * L + l] + 0.5 * (dx + gap) / at
-        return out
+            out.append((x, gap, dx))
+            mean = means[l] + (0.5 * x + 0.125 * dx / t) / t
+            mean_gap = means[L + l] + (0.5 * gap - 0.125 * dx / t) / t
+            dmean = means[2 * L + l] + 0.5 * (dx + gap) / t
+        return np.array(out).T
 
-    def equations(tau: float, state: Array) -> Array:
-        return through(tau, state).ravel() - state
-
-    def turn(depth: int) -> Callable[[float, Array], float]:
-        return lambda tau, state: float(through(tau, state)[2, depth])
-
-    events = [turn(l) for l in range(L)] if search else []
-    for event in events:
-        event.direction = 1.0  # type: ignore[attr-defined]
-    first, end = math.log(RECURSION), math.log(last)
-    result = solve_ivp(
-        equations,
-        (first, end),
-        start,
-        method="DOP853",
-        first_step=min(1e-3, end - first),
-        t_eval=np.clip(np.log(t), first, end),
-        events=events or None,
-        rtol=TOLERANCE,
-        atol=1e-307,
-    )
-    if not result.success:
-        raise ArithmeticError(f"the equations for large t could not be solved: {result.message}")
-    states = np.reshape(result.y, (3 * L, t.size)).T
-    out = np.array([through(tau, state) for tau, state in zip(np.log(t), states, strict=True)]).reshape(-1, 3, L)
-    turns = [np.exp(at[0]) if at.size else np.inf for at in result.t_events or [np.empty(0)] * L]
-    return Response(out[:, 0].T, out[:, 2].T, np.array(turns))
+    def solve(self, start: Array, last: float, *, at: Array | None = None, event: Any = None) -> Any:
+        """Integrate from t = 2^14 to `last`, keeping the states `at` some t; stop at an event."""
+        first, end = math.log(RECURSION), math.log(last)
+        result = solve_ivp(
+            lambda tau, state: self.layers(tau, state).ravel() - state,
+            (first, end),
+            start,
+            method="DOP853",
+            first_step=min(1e-3, end - first),
+            t_eval=None if at is None else np.clip(np.log(at), first, end),
+            events=event,
+            rtol=TOLERANCE,
+            atol=1e-307,
+        )
+        if not result.success:
+            raise ArithmeticError(f"the equations for large t could not be solved: {result.message}")
+        return result
 
 
 def saturations(model: RelayModel) -> list[float]:

@@ -36,7 +36,9 @@ PALE = ("#F3C9A6", "0.86", "#A9CFE8")  # of RED, GREY and BLUE, on which black l
 
 @styled
 def plot_bias(model: RelayModel, biases: Bias | Mapping[str, Bias], t: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """Plot D(t) under one prompt bias, or several {label: bias}, log-log, with limits and turns (THEORY section 7).
+    """Plot D(t) under one prompt bias, or several {label: bias}, with limits and turns (THEORY section 7).
+
+    Both axes are logarithmic, that of D linear if all values are within a factor of three.
 
     A dotted line is the limit of a curve that has one other than 0, a dot the point at which a curve turns.  `t` has
     shape (T,), from 1 to 1e300, in tokens, and is rounded to whole ones.  Errors as `biased_influence`, and
@@ -51,25 +53,26 @@ def plot_bias(model: RelayModel, biases: Bias | Mapping[str, Bias], t: ArrayLike
     named = {_bias_label(biases): biases} if isinstance(biases, (PromptBias, ConstantShare)) else biases
     if not isinstance(named, Mapping):
         raise TypeError(f"biases must be a PromptBias, a ConstantShare or a dictionary of them, got {show(biases)}")
-    limits = False
+    limits, least, most = False, np.inf, 0.0
     for label, bias in named.items():
         D = biased_influence(model, bias, at)
         if np.any(D <= 0):
             raise ValueError(f"the influence must be positive on a logarithmic axis, got {D.min():.6g} under {label}")
         (line,) = ax.plot(at, D, label=label)
+        least, most = min(least, D.min()), max(most, D.max())
         if isinstance(bias, PromptBias) and bias.strength < 0:
             continue
         limit = bias_limit(model, bias)
         if limit.limit:
             ax.axhline(float(limit.limit), color=line.get_color(), linestyle=":", linewidth=1.4)
-            limits = True
+            limits, least, most = True, min(least, limit.limit), max(most, limit.limit)
         if limit.phase == REVERSAL:
             turn = turning_point(model, bias)
             if at[0] <= turn.t <= at[-1]:
                 ax.plot(turn.t, turn.influence, color=line.get_color(), marker="o", markersize=8, linestyle="")
     if limits:
         ax.plot([], [], label=r"limits for $t \to \infty$", **REFERENCE)
-    against_t(ax, D_LABEL)
+    against_t(ax, D_LABEL, yscale="log" if most > 3 * least else "linear")
     return finish(ax)
 
 
