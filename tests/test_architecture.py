@@ -26,6 +26,7 @@ ORDER = [
     "bounds",
     "control",
     "fitting",
+    "networks.texts",
     "networks.transformer",
     "networks.protocol",
     "networks.huggingface",

@@ -10,7 +10,7 @@ import pytest
 import relaymodel as rm
 from relaymodel.cli import main
 from relaymodel.networks.protocol import Generated, Measurement, Network, RandomTokens, draw_pairs, measure
-from relaymodel.networks.protocol.measure import check_bias
+from relaymodel.networks.protocol.runs import check_bias
 from relaymodel.networks.protocol.measurement import rounding
 from relaymodel.networks.transformer import Architecture, Transformer
 

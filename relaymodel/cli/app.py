@@ -12,8 +12,8 @@ from relaymodel.cli.claims import reproduce
 from relaymodel.cli.control import control
 from relaymodel.cli.curves import exponent
 from relaymodel.cli.fitting import fit
-from relaymodel.cli.measure import measure
 from relaymodel.cli.models import bound, influence, simulate
+from relaymodel.cli.networks import measure
 from relaymodel.cli.symbols import derive
 
 WELCOME = f"""\

@@ -12,6 +12,10 @@ from relaymodel.cli.output import claim, print_json
 
 def reproduce(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the report.")] = Path("report"),
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="MODEL", help="Also measure this trained model (folder, GGUF file, hub name)."),
+    ] = None,
     json: Json = False,
     force: Force = False,
 ) -> None:
@@ -23,7 +27,7 @@ def reproduce(
     claim(out, force=force)
     from relaymodel.report import reproduce
 
-    result = reproduce(out, overwrite=force, progress=_progress if sys.stderr.isatty() else None)
+    result = reproduce(out, model=model, overwrite=force, progress=_progress if sys.stderr.isatty() else None)
     print(f"wrote {out / 'index.html'}", file=sys.stderr)
     if json:
         claims = [{"title": c.title, "finding": c.finding, "passed": bool(c.passed)} for c in result.claims]

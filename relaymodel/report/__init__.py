@@ -36,14 +36,23 @@ class Report:
         return f"Report({good} of {len(self.claims)} claims hold, in {self.folder}, {self.seconds:.0f} s)"
 
 
-def reproduce(out: files.PathLike, *, overwrite: bool = False, progress: Progress | None = None) -> Report:
-    """Check every claim of THEORY sections 1-4 and 6 and write a report.
+def reproduce(
+    out: files.PathLike,
+    *,
+    model: files.PathLike | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Check every claim of THEORY sections 1-7 and 9 and write a report.
 
     Parameters
     ----------
     out
         Folder for `index.html` (self-contained), `figures/` (PNG and SVG) and `data/` (CSV).  It must not exist,
         or be empty; it appears when everything is done, and only then.
+    model
+        A causal model of transformers (a folder, a GGUF file, a hub name): adds the measurement on a trained network,
+        and on the same architecture untrained.  Needs `relaymodel[networks]`.
     overwrite
         Replace a folder that is there.
     progress
@@ -68,12 +77,13 @@ def reproduce(out: files.PathLike, *, overwrite: bool = False, progress: Progres
     target = files.claim(out, overwrite=overwrite)
     start = time.perf_counter()
     results = []
+    checks = [check for check in CHECKS if model is not None or not check.needs_model]
     with files.folder(target, overwrite=overwrite) as folder:
-        for done, check in enumerate(CHECKS):
+        for done, check in enumerate(checks):
             if progress is not None:
-                progress(done, len(CHECKS), check.title)
+                progress(done, len(checks), check.title)
             began = time.perf_counter()
-            workspace = Workspace(folder)
+            workspace = Workspace(folder, None if model is None else str(model))
             verdict = check.run(workspace)
             results.append(
                 Claim(
@@ -90,5 +100,5 @@ def reproduce(out: files.PathLike, *, overwrite: bool = False, progress: Progres
         report = Report(target, tuple(results), time.perf_counter() - start)
         files.write_text(folder / "index.html", render(report.claims, folder, report.seconds))
     if progress is not None:
-        progress(len(CHECKS), len(CHECKS), "done")
+        progress(len(checks), len(checks), "done")
     return report

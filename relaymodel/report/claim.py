@@ -58,9 +58,10 @@ class Claim:
 
 @dataclass
 class Workspace:
-    """The folder of one report, which a claim fills with tables and figures."""
+    """The folder of one report, which a claim fills with tables and figures; and the model that it may run."""
 
     folder: Path
+    model: str | None = None
     tables: list[Table] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
 
@@ -92,26 +93,29 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Check:
-    """A registered claim: its title, the section it is from, and the function that checks it."""
+    """A registered claim: title, section, the function that checks it, and whether that needs a trained model."""
 
     title: str
     section: str
     run: Callable[[Workspace], Verdict]
+    needs_model: bool = False
 
 
 CHECKS: list[Check] = []
 """Every registered claim, in the order of the report."""
 
 
-def claim(title: str, *, section: str) -> Callable[[Callable[[Workspace], Verdict]], Callable[[Workspace], Verdict]]:
+def claim(
+    title: str, *, section: str, needs_model: bool = False
+) -> Callable[[Callable[[Workspace], Verdict]], Callable[[Workspace], Verdict]]:
     """Register a function as the check of a claim.
 
     The function receives a `Workspace`, adds tables and images to it, and returns a `Verdict`.  This is all
-    there is to adding a row to the report.
+    there is to adding a row to the report.  With `needs_model` it is left out unless a trained model is given.
     """
 
     def register(run: Callable[[Workspace], Verdict]) -> Callable[[Workspace], Verdict]:
-        CHECKS.append(Check(title, section, run))
+        CHECKS.append(Check(title, section, run, needs_model))
         return run
 
     return register

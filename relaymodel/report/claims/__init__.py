@@ -5,4 +5,5 @@ import relaymodel.report.claims.solution
 import relaymodel.report.claims.decay
 import relaymodel.report.claims.bound
 import relaymodel.report.claims.limits
-import relaymodel.report.claims.control  # noqa: F401
+import relaymodel.report.claims.control
+import relaymodel.report.claims.networks  # noqa: F401

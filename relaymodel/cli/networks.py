@@ -211,11 +211,9 @@ def _text(source: str) -> str:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be UTF-8 text: {error}") from None
-    try:
-        from pydoc_data.topics import topics
-    except ImportError:
-        raise ValueError("this Python has come without its documentation; give --continuation a text file") from None
-    return "\n\n".join(topics[name] for name in sorted(topics))
+    from relaymodel.networks.texts import english
+
+    return english()
 
 
 def _layers(text: str) -> list[int]:
