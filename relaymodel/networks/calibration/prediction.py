@@ -20,7 +20,7 @@ from relaymodel.networks.transformer import Transformer
 
 Array = NDArray[np.float64]
 
-NEAR = 64
+NEAR = 256
 """Tokens of the continuation that are followed one by one; behind them all tokens have one standard deviation."""
 
 METHOD = (
@@ -178,7 +178,7 @@ def calibrate(
     r"""Predict the forgetting curve of an untrained network from its weights: nothing is run, nothing is fitted.
 
     Random matrices add squares (THEORY section 5), so that inner products of states obey a recursion of their own.
-    What goes in are the embeddings of the prompts and of the first 64 tokens behind them, and for each block the size
+    What goes in are the embeddings of the prompts and of the first 256 tokens behind them, and for each block the size
     of $W_V W_O$, of the queries and keys, and of the MLP's two or three matrices.  What comes out:
 
     - $\sigma$ of every position.  Attention over few tokens is not yet a mean, so that the first tokens of a text have
@@ -192,9 +192,8 @@ def calibrate(
     Accuracy with GPT-2's initialisation, 12 layers, width 768, 64 random tokens, t = 1..2048, 8 pairs (whose mean has
     a standard error of 3 % at each t), two networks: the constant of each layer is right to 4 %; the shape to 2.5 % in
     means over octaves, and to 8 % at every single t.  Width 128 to 256, 2 to 256 tokens, English text, RMSNorm, rotary
-    or no positions, no MLP, gated MLPs: constants to 8 %.  Left out are corrections in 1/width, and what training does,
-    which aligns queries with keys: not for trained networks.  Logits of variance 1 or more make a network's distances
-    scatter so much that their geometric mean is below the root mean square.
+    or no positions, no MLP, gated MLPs: constants to 8 %; logits of variance 1: 12 %.  Left out are corrections in
+    1/width, and what training does, which aligns queries with keys: not for trained networks.
 
     Parameters
     ----------
@@ -202,20 +201,21 @@ def calibrate(
         An untrained `Transformer`: random weights, biases and shifts 0.
     prompt_a, prompt_b, continuation, prompt
         As in `measure`: texts or token ids, of one pair or of K pairs, whose inner products are averaged.  A
-        continuation of fewer than 64 tokens will do.
+        continuation of fewer than 256 tokens will do.
 
     Returns
     -------
     Calibration
-        Prediction for every layer.  Costs O(depth (P + 64)^3), and the weights once.
+        Prediction for every layer.  Costs O(depth (P + 256)^3), and the weights once.
 
     Raises
     ------
     TypeError
         For another network: weights are needed.
     ValueError
-        For biases or shifts other than 0; for weights so large that the MLP's activation has no short series; for
-        prompts as in `measure`.
+        For biases or shifts other than 0; for logits of variance above 1.1, where a few keys take over the softmax (at
+        2 the constants would be off by up to 30 %); for hidden units so large that the MLP's activation has no short
+        series; for prompts as in `measure`.
 
     Examples
     --------

@@ -28,6 +28,8 @@ from relaymodel.networks.calibration.strengths import BlockStrengths
 
 Array = NDArray[np.float64]
 
+TINY = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -103,7 +105,7 @@ def _normalised(K: Array, late: slice, epsilon: float) -> tuple[Array, Array, fl
     group = U[late, late]
     count = len(group)
     c = float(group.sum() - np.trace(group)) / (count * (count - 1))
-    c = min(max(c, 0.0), 1 - 1e-12)  # one token repeated for ever has nothing that is not common
+    c = min(max(c, 0.0), 1 - TINY)  # one token repeated for ever has nothing that is not common
     return U, 2 / (sigma[:M] + sigma[M:]), float(np.sqrt(np.mean(sigma[late] ** 2))), c
 
 
@@ -123,12 +125,15 @@ def _fluctuations(logits: float, U: Array, c: float) -> tuple[Array, Array, floa
     """
     M = len(U) // 2
     n = np.arange(1.0, M + 1)
-    crossing = np.clip(np.diag(U[:M, M:]), 0, 1)
-    r = np.clip((crossing - c) / (1 - c), -1, 1)
-    v = logits * (1 - c) * (1 - 1 / n)  # of n logits, about their mean
-    same = (1 - c) * np.expm1(v) / n
-    pairs = np.tril(r * np.expm1(np.multiply.outer(v * crossing, r)))
-    crossed = (1 - c) * pairs.sum(axis=1) / n**2
-    w = logits * (1 - c)
-    single = 2 * (1 - c) * float(np.sum(np.expm1(w) - r * np.expm1(w * r)))
+    size = np.diag(U)  # 1, but for epsilon, which must not make equal tokens differ
+    both = np.maximum(np.sqrt(size[:M] * size[M:]), TINY)  # a state of zero has no direction
+    left = np.maximum(both - c, TINY)
+    r = np.clip((np.diag(U[:M, M:]) - c) / left, -1, 1)
+    q = np.clip(np.diag(U[:M, M:]) / both, -1, 1)
+    v = logits * both * (1 - c)
+    own = v * (1 - 1 / n)  # of n logits, about their mean
+    same = np.cumsum(left) * np.expm1(own) / n**2
+    crossed = np.tril(left * r * np.expm1(np.multiply.outer(own * q, r))).sum(axis=1) / n**2
+    late = float(v[-1])
+    single = 2 * float(np.sum(left * (np.expm1(late) - r * np.expm1(late * r))))
     return same, crossed, single

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 TERMS, NODES = 48, 240
 RESOLVED = 1e-6  # of the activation's mean square may be missing from the series
 NEGLIGIBLE = 1e-12
+LARGEST_LOGITS = 1.1  # distances are right to 12 % at 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class BlockStrengths:
 
 
 def read_block(block: Block, architecture: Architecture) -> BlockStrengths:
-    """Return the strengths of a block without biases and shifts; `ValueError` names the first of these."""
+    """Return the strengths of a block; `ValueError` for biases or shifts other than 0, and for large logits."""
     for field in fields(block):
         value = getattr(block, field.name)
         if field.name.endswith(("bias", "shift")) and value is not None and np.any(value):
@@ -78,6 +79,11 @@ def read_block(block: Block, architecture: Architecture) -> BlockStrengths:
     # |W_Q W_K^T|^2 = tr(W_Q^T W_Q W_K^T W_K), in the small matrices of a head
     products = (query.transpose(0, 2, 1) @ query) * (key.transpose(0, 2, 1) @ key)
     logits = float(np.sum(products)) / (a.heads * a.head_size)
+    if logits > LARGEST_LOGITS:
+        raise ValueError(
+            f"the attention's logits must have a variance of at most {LARGEST_LOGITS}, got {logits:.3g}: beyond, a few "
+            "keys take over, and attention is no mean over tokens; initialise queries and keys with smaller weights"
+        )
     value = per_head(block.value).transpose(1, 0, 2).reshape(d, -1)
     attention = sqrt(d * _mean_square(value @ block.output))
     return BlockStrengths(attention, logits, _kernel(block, a))
