@@ -321,7 +321,7 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
     end = 0.0
     while end < LATEST:
         end = min(max(2.0 * RECURSION, 100 * earliest, 1e3 * end), LATEST)
-        t = find_turn(model, bias, end)
+        t = find_turn(model, bias, earliest, end)
         if t < math.inf:
             D = float(respond(model, bias, np.array([max(1.0, np.rint(t))])).values[-1, 0])
             if t <= RECURSION:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import arb
+
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.control.reminders import ReminderBlocks, Reminders, carried
 from relaymodel.control.response import check_positive
-from relaymodel.exact import influence
+from relaymodel.exact import influence, influence_ball
+from relaymodel.exact.spectrum import rational
 from relaymodel.exponent.result import table
 from relaymodel.model import RelayModel
 
@@ -15,8 +18,8 @@ LONGEST = 10**12
 LONGEST_REMINDER = 64
 """Tokens of a reminder up to which the best length is searched for, unless the prompt is shorter."""
 
-SAFE = 1e-11
-"""A level counts as held only beyond the rounding errors of `influence`."""
+CLOSE = 1e-11
+"""Values this close to the level, relatively, are compared with it in balls; `influence` is right to 1e-12."""
 
 
 @dataclass(frozen=True)
@@ -133,16 +136,22 @@ def plan_reminders(
 
 def _block(model: RelayModel, level: Number, horizon: int) -> ReminderPlan:
     """Return the plan of one block behind the prompt."""
+    P, exact = model.prompt, Fraction(level)
 
     def end(k: int) -> float:
         """Return D at the horizon with k reminder tokens."""
-        return float(model.saturation if k == horizon else influence(model.with_prompt(model.prompt + k), horizon - k))
+        return float(model.saturation if k == horizon else influence(model.with_prompt(P + k), horizon - k))
 
-    need = min(float(level) * (1 + SAFE), float(model.saturation))
-    count = _least(lambda k: end(k) >= need, horizon)
+    def holds(k: int) -> bool:
+        if k == horizon or abs(end(k) / float(exact) - 1) > CLOSE:
+            return k == horizon or end(k) > exact
+        # equal to 60 digits counts as held
+        return not influence_ball(model.with_prompt(P + k), horizon - k, 60) < arb(rational(exact))
+
+    count = _least(holds, horizon)
     reasons = "the prompt alone holds the level"
     if count:
-        reasons = "proved: D falls behind the block, and no plan has fewer tokens; the level is held to 1e-11 of itself"
+        reasons = "proved: D falls behind the block, and no plan has fewer tokens"
     reminders = ReminderBlocks(((1, count),)) if count else None
     return ReminderPlan(model, level, horizon, reminders, count, count, end(count), reasons)
 

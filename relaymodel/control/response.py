@@ -108,16 +108,20 @@ def respond(model: RelayModel, bias: Bias, t: Array) -> Response:
     return Response(values, slopes)
 
 
-def find_turn(model: RelayModel, bias: Bias, until: float) -> float:
-    """Return the first t at which D turns from falling to rising, infinity if there is none up to `until`."""
+def find_turn(model: RelayModel, bias: Bias, after: float, until: float) -> float:
+    """Return the first t at which D turns from falling to rising, infinity if there is none up to `until`.
+
+    It is known not to turn before `after`: there D may be so flat that rounding would seem to make it rise.
+    """
     first = _Beginning(model, bias)
-    rises = first.steps[-1, :RECURSION] > 0
+    known = min(math.floor(after), RECURSION)
+    rises = first.steps[-1, max(known - 1, 0) : RECURSION] > 0
     if rises.any():
-        return float(np.argmax(rises)) + 1
-    flow = _Flow(model, bias)
+        return float(np.argmax(rises)) + max(known, 1)
+    flow, falling_until = _Flow(model, bias), math.log(max(after, 1.0)) - 1e-9
 
     def rising(tau: float, state: Array) -> float:
-        return float(flow.layers(tau, state)[2, -1])
+        return -1.0 if tau < falling_until else float(flow.layers(tau, state)[2, -1])
 
     rising.terminal, rising.direction = True, 1.0  # type: ignore[attr-defined]
     found = flow.solve(first.state(), max(until, RECURSION + 1.0), event=rising).t_events[0]
