@@ -310,9 +310,13 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
             "never rises"
         )
     excess = Fraction(bias.strength) - 1
+    if model.prompt / excess > LATEST:
+        raise ValueError(
+            f"the turn must come before t = 1e300 to be found, but D falls until P/(strength - 1) under {show(bias)}"
+        )
     earliest = float(model.prompt / excess)
     relaying = [relay for relay, _, _ in model.rational if relay]
-    if len(relaying) == 1 and earliest <= LATEST:
+    if len(relaying) == 1:
         t = max(1.0, earliest)
         odds, _ = bias.log_odds(np.array([t]), model.prompt)
         others = math.prod(residual for relay, residual, _ in model.rational if not relay)
@@ -327,7 +331,7 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
             if t <= RECURSION:
                 return TurningPoint(model, bias, t, 0.0, D, earliest, "recursion")
             return TurningPoint(model, bias, t, max(1.0, TURN_ERROR * t), D, earliest, "differential equations")
-    raise ValueError(f"the turn must come before t = 1e300 to be found, for {show(bias)} it does not")
+    raise ValueError(f"the turn must come before t = 1e300 to be found, under {show(bias)} it does not")
 
 
 TURN_ERROR = 1e-6

@@ -76,6 +76,8 @@ def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Any:
     check_bias_model(model)
     check_bias(bias)
     given = numbers("t", t)
+    if given.dtype == object and any(abs(value) > LATEST for value in given.ravel()):
+        raise ValueError(f"t must be whole numbers from 1 to 1e300, got {show(max(map(abs, given.ravel())))}")
     times = np.asarray(given, dtype=np.float64)
     demand("t", times, (times >= 1) & (times <= LATEST) & (times == np.floor(times)), "whole numbers from 1 to 1e300")
     order, inverse = np.unique(times, return_inverse=True)
@@ -199,7 +201,10 @@ class _Flow:
             atol=1e-307,
         )
         if not result.success:
-            raise ArithmeticError(f"the equations for large t could not be solved: {result.message}")
+            raise ValueError(
+                f"the values must stay within the range of float64 for large t, but do not under {show(self.bias)} "
+                f"({result.message.strip()}); use a smaller offset, or simulate"
+            )
         return result
 
 
@@ -241,6 +246,8 @@ def check_bias_model(model: object) -> None:
     """Refuse a model for which a prompt bias is not defined: another position exponent than 0."""
     check_model(model)
     assert isinstance(model, RelayModel)
+    if model.prompt > LATEST:
+        raise ValueError(f"prompt must be at most 1e300 under a prompt bias, got {show(model.prompt)}")
     for i, layer in enumerate(model.layers):
         if layer.position != 0:
             raise ValueError(

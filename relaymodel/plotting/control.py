@@ -47,7 +47,7 @@ def plot_bias(model: RelayModel, biases: Bias | Mapping[str, Bias], t: ArrayLike
     >>> model = RelayModel.uniform(prompt=64, depth=6, relay=0.5)
     >>> ax = plot_bias(model, {"share one quarter": ConstantShare(0.25)}, [1, 100, 10000])
     >>> ax.get_lines()[0].get_ydata().round(6)  # 1.5^6 - 1.375^6
-    array([4.633063, 4.633063, 4.633063])
+    array([4.632656, 4.632656, 4.632656])
     """
     ax, at = axes(ax), _whole(t)
     named = {_bias_label(biases): biases} if isinstance(biases, (PromptBias, ConstantShare)) else biases
