@@ -15,6 +15,7 @@ from relaymodel.cli.fitting import fit
 from relaymodel.cli.models import bound, influence, simulate
 from relaymodel.cli.networks import measure
 from relaymodel.cli.symbols import derive
+from relaymodel.cli.training import train
 
 WELCOME = f"""\
 relaymodel {__version__}: how much does a transformer remember of its prompt?
@@ -41,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (derive, influence, simulate, exponent, fit, bound, control, measure, reproduce):
+for command in (derive, influence, simulate, exponent, fit, bound, control, measure, train, reproduce):
     app.command()(command)
 
 

@@ -14,6 +14,7 @@ from relaymodel.plotting.formula import formula_svg
 from relaymodel.plotting.measurement import plot_layer_exponents, plot_measurement
 from relaymodel.plotting.networks import plot_prediction
 from relaymodel.plotting.spread import plot_continuum, plot_token_influence
+from relaymodel.plotting.training import plot_training
 
 __all__ = [
     "check_suffix",
@@ -38,6 +39,7 @@ __all__ = [
     "plot_residuals",
     "plot_tightness",
     "plot_token_influence",
+    "plot_training",
     "save",
     "style",
 ]

@@ -1,0 +1,168 @@
+"""The command that trains small networks and measures them while they learn."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from relaymodel.cli.numbers import number, whole
+from relaymodel.cli.options import Json
+from relaymodel.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from relaymodel.networks.training import Recipe, Training
+
+FIGURE = "training.png"
+ENGLISH = "english"
+
+
+def train(
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="A text file, or english: the documentation that comes with Python.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for weights, curves, exponents, figure.")],
+    arms: Annotated[
+        bool,
+        typer.Option(
+            "--arms",
+            help="Train plainly and with the bias; measure the plain training with and without it.",
+        ),
+    ] = False,
+    bias: Annotated[
+        str | None,
+        typer.Option(
+            "--bias",
+            metavar="B",
+            help="Strength of the bias B log(1+t/P) on the prompt's keys in training.  [default: none; 1 with --arms]",
+        ),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option("--share", metavar="C", help="Hold the prompt's share of uniform attention at C instead."),
+    ] = None,
+    seeds: Annotated[str, typer.Option("--seeds", metavar="N", help="Trainings, one for each seed.")] = "1",
+    seed: Annotated[str, typer.Option("--seed", metavar="S", help="The first seed.")] = "0",
+    preset: Annotated[
+        str,
+        typer.Option("--preset", metavar="NAME", help="standard: about ten minutes a training.  quick: seconds."),
+    ] = "standard",
+    depth: Annotated[str | None, typer.Option("--depth", metavar="L", help="Number of blocks.")] = None,
+    width: Annotated[str | None, typer.Option("--width", metavar="D", help="Size of the residual stream.")] = None,
+    heads: Annotated[str | None, typer.Option("--heads", metavar="H", help="Attention heads of a block.")] = None,
+    context: Annotated[str | None, typer.Option("--context", metavar="N", help="Bytes of a training text.")] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", metavar="P", help="Bytes at its beginning that are the prompt.")
+    ] = None,
+    steps: Annotated[str | None, typer.Option("--steps", metavar="N", help="Updates.")] = None,
+    batch: Annotated[str | None, typer.Option("--batch", metavar="B", help="Training texts for each update.")] = None,
+    rate: Annotated[str | None, typer.Option("--rate", metavar="X", help="Largest learning rate.")] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option("--checkpoints", metavar="N", help="Measurements after step 0.")
+    ] = None,
+    pairs: Annotated[str | None, typer.Option("--pairs", metavar="K", help="Pairs of prompts.")] = None,
+    threads: Annotated[str | None, typer.Option("--threads", metavar="N", help="Threads of torch.")] = None,
+    layer: Annotated[
+        str | None, typer.Option("--layer", metavar="L", help="Layer to show.  [default: the last but one]")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted experiment in DIR.")] = False,
+    json: Json = False,
+) -> None:
+    """Train a small GPT, and measure at checkpoints how it forgets its prompt.
+
+    The network's tokens are bytes, and the last tenth of the text is held out for the measurements.  With a bias, the
+    first P bytes of every training text are the prompt, and its keys are favoured more and more behind it.
+    """
+    from relaymodel.control import ConstantShare, PromptBias
+    from relaymodel.networks.training import train
+    from relaymodel.networks.training.recipe import preset as named
+
+    if bias is not None and share is not None:
+        raise ValueError(f"--bias must not be given together with --share, got {bias} and {share}; choose one")
+    chosen: PromptBias | ConstantShare | None = None
+    if share is not None:
+        chosen = ConstantShare(number("--share", share))
+    elif bias is not None and (number("--bias", bias) or arms):
+        chosen = PromptBias(number("--bias", bias))
+    given = {"depth": depth, "width": width, "heads": heads, "context": context, "prompt": prompt, "steps": steps}
+    given |= {"batch": batch, "checkpoints": checkpoints, "pairs": pairs, "threads": threads}
+    changed: dict[str, Any] = {name: whole(f"--{name}", value) for name, value in given.items() if value is not None}
+    if rate is not None:
+        changed["rate"] = float(number("--rate", rate))
+    recipe = replace(named(preset), **changed)
+    shown = recipe.layer if layer is None else whole("--layer", layer, most=recipe.depth)
+    result = train(
+        _read(text),
+        out,
+        recipe=recipe,
+        bias=chosen,
+        arms=arms,
+        seeds=whole("--seeds", seeds),
+        seed=whole("--seed", seed, least=0),
+        name=text if text == ENGLISH else Path(text).name,
+        resume=resume,
+        tell=None if json else _teller(recipe, shown),
+        progress=True,
+    )
+    _draw(result, shown, out / FIGURE)
+    if json:
+        exponents = _columns(result, shown)
+        print_json({"folder": str(out), "layer": shown, "configuration": dict(result.configuration), **exponents})
+        return
+    for arm in result.arms:
+        found = result.alpha(arm, layer=shown)
+        print(f"\n{arm}, layer {shown}, {len(found.seeds)} seeds")
+        columns = {"step": found.steps.tolist(), "alpha": found.alpha.tolist(), "stderr": found.stderr.tolist()}
+        print_table(columns, {"alpha": 4, "stderr": 2})
+
+
+def _read(source: str) -> str:
+    """Return the text that TEXT names."""
+    if source == ENGLISH:
+        from relaymodel.networks.texts import english
+
+        return english()
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"TEXT must be english or a text file, and there is none at {source}")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8 text: {error}") from None
+
+
+def _teller(recipe: "Recipe", layer: int) -> Callable[[str, int, dict[str, Any]], None]:
+    """Return what prints a line after each measurement."""
+
+    def tell(training: str, seed: int, record: dict[str, Any]) -> None:
+        loss = "" if record["loss"] is None else f"loss {record['loss']:.3f}, "
+        found = []
+        for arm, fits in record["alpha"].items():
+            alpha, error = next(fit[1:3] for fit in fits if fit[0] == layer)
+            found.append(f"{arm} {alpha:.3f} ± {error:.3f}")
+        place = f"{training}, seed {seed}, step {record['step']} of {recipe.steps}"
+        over = "\r" * sys.stderr.isatty()
+        print(f"{over}{place}: {loss}held out {record['held_out']:.3f}; alpha {', '.join(found)}", flush=True)
+
+    return tell
+
+
+def _columns(result: "Training", layer: int) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {name: [] for name in ("arm", "seeds", "step", "alpha", "stderr")}
+    for arm in result.arms:
+        one = result.alpha(arm, layer=layer)
+        columns["arm"] += [arm] * len(one.steps)
+        columns["seeds"] += [len(one.seeds)] * len(one.steps)
+        columns["step"] += one.steps.tolist()
+        columns["alpha"] += one.alpha.tolist()
+        columns["stderr"] += one.stderr.tolist()
+    return columns
+
+
+def _draw(result: "Training", layer: int, path: Path) -> None:
+    from relaymodel.plotting import plot_training, save
+
+    arms = None if len(result.arms) > 2 else result.arms
+    print(f"wrote {save(plot_training(result, layer=layer, arms=arms), path, overwrite=True)}", file=sys.stderr)

@@ -1,0 +1,233 @@
+"""The experiment: trainings of several seeds, with and without the bias, in one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import relaymodel
+from relaymodel import files
+from relaymodel.checks import positive_integer, show
+from relaymodel.control import ConstantShare, PromptBias
+from relaymodel.networks.huggingface.libraries import heavy
+from relaymodel.networks.training.recipe import Recipe
+from relaymodel.networks.training.result import (
+    ALPHA,
+    ARMS,
+    CONFIGURATION,
+    TRAININGS,
+    Row,
+    Training,
+    table,
+)
+from relaymodel.networks.training.run import Run
+from relaymodel.networks.training.text import split
+from relaymodel.progress import reporter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from relaymodel.progress import Report
+
+TEXT = "text.txt"
+
+
+def train(
+    text: str,
+    out: files.PathLike,
+    *,
+    recipe: Recipe | None = None,
+    bias: PromptBias | ConstantShare | None = None,
+    arms: bool = False,
+    seeds: int = 1,
+    seed: int = 0,
+    name: str = "text",
+    resume: bool = False,
+    tell: Callable[[str, int, dict[str, Any]], object] | None = None,
+    progress: bool | Report = False,
+) -> Training:
+    r"""Train a small GPT on the bytes of a text, and measure at checkpoints how it forgets its prompt.
+
+    With a bias the first P bytes of every training text are its prompt, and $b_t$ is added to the logits of their keys
+    for the queries behind them, in every layer, from the first step on (THEORY section 7).  Each checkpoint is
+    measured under the bias of its training and also without it; a plain training that is one of three arms, without
+    and with it.  Trainings of one seed start from the same weights and see the same texts.
+
+    Parameters
+    ----------
+    text
+        The last tenth is held out, for the measurements.
+    out
+        A folder that must not exist, or be empty.  It receives `configuration.json`, `text.txt`, `alpha.csv` (see
+        `Row`), and for each training a folder with `curves/` (CSV: all layers of a checkpoint), `weights/` (in
+        transformers' format) and `records.json`; all of them at each checkpoint.
+    recipe
+        The network, the optimiser, the measurements; None: the standard one.
+    bias
+        On the prompt's keys, in training; None: none, or PromptBias(1) if `arms` is set.
+    arms
+        Train plainly and with the bias; measure the plain training with and without it.
+    seeds, seed
+        How many, and the first: one training (with `arms` two) for each, of initial weights and texts.
+    name
+        What to call the text in the files.
+    resume
+        Go on with what `out` holds, from where it was interrupted: the result is the same to the last bit, on the same
+        machine.
+    tell
+        Called as tell(training, seed, record) after each measurement, with what `records.json` keeps of it.
+    progress
+        True shows a bar on a terminal; a function is called with (steps done, steps in total).
+
+    Returns
+    -------
+    Training
+        All exponents.
+
+    Raises
+    ------
+    ImportError
+        Without torch and transformers.
+    OSError
+        If `out` is occupied (`FileExistsError`) or cannot be written.
+    ValueError, TypeError
+        For a text that is too short, a strength of 0, another experiment's folder.
+
+    Examples
+    --------
+    >>> from relaymodel.networks.texts import english
+    >>> train(english(), "grown", arms=True, seeds=3)  # doctest: +SKIP
+    Training(4 arms, 3 seeds, layers 1..6, in grown)
+    """
+    recipe = Recipe() if recipe is None else recipe
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"recipe must be a Recipe, got {show(recipe)}")
+    if bias is None and arms:
+        bias = PromptBias(1)
+    if bias is not None and not isinstance(bias, (PromptBias, ConstantShare)):
+        raise TypeError(f"bias must be a PromptBias, a ConstantShare or None, got {show(bias)}")
+    if isinstance(bias, PromptBias) and not bias.strength and not bias.offset:
+        raise ValueError("bias must have a strength other than 0; leave it out for a plain training")
+    first = positive_integer("seed", seed, least=0)
+    grown = range(first, first + positive_integer("seeds", seeds))
+    corpus = split(text, recipe)
+    heavy("torch"), heavy("transformers")
+    chosen = ("plain", "bias") if arms else ("plain",) if bias is None else ("bias",)
+    written = command(name, recipe, bias, arms, grown)
+    asked = {
+        "recipe": recipe.as_dict(),
+        "bias": None if bias is None else _describe(bias),
+        "trainings": list(chosen),
+        "seeds": list(grown),
+        "text": {
+            "name": name,
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "training bytes": corpus.training.size,
+            "held-out bytes": len(corpus.held_out.encode()),
+        },
+        "command": written,
+    }
+    folder = _open(Path(out), asked, text, resume=resume)
+    facts = {"command": written, "text": name, "bias of the arms": repr(bias)}
+    runs = {}
+    for seed in grown:
+        for training in chosen:
+            how = {arm: bias if arm in (ARMS[1], ARMS[2]) else None for arm in TRAININGS[training]}
+            if bias is None:
+                how = {ARMS[0]: None}
+            place = folder / f"{training}-seed-{seed}"
+            known = facts | {"training": training, "seed": str(seed)}
+            runs[training, seed] = Run(
+                place,
+                corpus,
+                recipe,
+                seed,
+                bias if training == "bias" else None,
+                how,
+                known,
+            )
+    report, total = reporter(progress), recipe.steps * len(runs)
+    for done, ((training, seed), run) in enumerate(runs.items()):
+
+        def measured(record: dict[str, Any], training: str = training, seed: int = seed) -> None:
+            files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
+            if tell is not None:
+                tell(training, seed, record)
+
+        def advanced(step: int, before: int = done * recipe.steps) -> None:
+            report(before + step, total)
+
+        run.train(measured, advanced)
+    files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
+    return Training.read(folder)
+
+
+def command(name: str, recipe: Recipe, bias: PromptBias | ConstantShare | None, arms: bool, seeds: range) -> str:
+    """Return the command that runs the same experiment.
+
+    >>> command("english", Recipe(steps=800), PromptBias(1), True, range(3))
+    'relaymodel train english --arms --bias 1 --seeds 3 --steps 800 --out DIR'
+    """
+    words = ["relaymodel", "train", name]
+    if arms:
+        words.append("--arms")
+    if isinstance(bias, ConstantShare):
+        words += ["--share", str(bias.share)]
+    elif bias is not None:
+        words += ["--bias", str(bias.strength)]
+    words += ["--seeds", str(len(seeds))]
+    if seeds.start:
+        words += ["--seed", str(seeds.start)]
+    words += [*recipe.options(), "--out", "DIR"]
+    return shlex.join(words)
+
+
+def _describe(bias: PromptBias | ConstantShare) -> dict[str, Any]:
+    if isinstance(bias, ConstantShare):
+        return {"share": str(bias.share)}
+    return {"strength": str(bias.strength), "offset": str(bias.offset)}
+
+
+def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
+    """Make the folder of an experiment, or see that it holds the same one."""
+    path = out / CONFIGURATION
+    if resume and path.exists():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for key, value in asked.items():
+            if found.get(key) != json.loads(json.dumps(value)):
+                raise ValueError(
+                    f"{out} must hold the same experiment to be resumed, but its {key} is {show(found.get(key))}, "
+                    f"got {show(value)}; choose another folder"
+                )
+        return out
+    try:
+        files.claim(out)
+    except FileExistsError:
+        hint = "holds no training to resume" if resume else "exists already; choose another folder, or resume it"
+        raise FileExistsError(f"{out} {hint}") from None
+    out.mkdir(exist_ok=True)
+    # in this order: where there is a configuration, there is a text
+    files.write_text(out / TEXT, text)
+    versions = {name: heavy(name).__version__ for name in ("torch", "transformers")}
+    machine = {"machine": platform.machine(), "python": platform.python_version()}
+    made = {"relaymodel": relaymodel.__version__, **versions, **machine}
+    files.write_text(path, json.dumps(asked | {"made with": made}, indent=1) + "\n")
+    return out
+
+
+def _rows(runs: dict[tuple[str, int], Run]) -> list[Row]:
+    """Return what was measured so far, arm by arm."""
+    rows = [
+        Row(
+            arm, seed, record["step"], int(layer), alpha, error, int(low), int(high), record["loss"], record["held_out"]
+        )
+        for (_, seed), run in runs.items()
+        for record in run.records
+        for arm, fits in record["alpha"].items()
+        for layer, alpha, error, low, high in fits
+    ]
+    return sorted(rows, key=lambda row: (ARMS.index(row.arm), row.seed, row.step, row.layer))

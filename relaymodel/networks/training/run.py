@@ -1,0 +1,244 @@
+"""One training: a network, its optimiser and its records, in a folder that it goes on from when it was interrupted."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaymodel import files
+from relaymodel.networks.huggingface import HuggingFaceNetwork
+from relaymodel.networks.huggingface.bias import bias_hook
+from relaymodel.networks.huggingface.libraries import heavy, quiet
+from relaymodel.networks.protocol import draw_pairs, measure
+from relaymodel.networks.training.recipe import BETAS, CLIP, DECAY, VOCABULARY, Recipe
+from relaymodel.networks.training.text import Bytes, Corpus
+from relaymodel.simulation.inputs import bias_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from relaymodel.control import ConstantShare, PromptBias
+    from relaymodel.networks.protocol import Measurement
+
+SAVE_EVERY = 100
+"""Updates after which the state is saved, besides at every measurement."""
+
+Record = dict[str, Any]
+
+
+class Run:
+    """One training of one seed.
+
+    Parameters
+    ----------
+    folder
+        Where it keeps `weights/step-N/` (in transformers' format), `curves/`, `records.json`, and, until it is done,
+        `state.pt`.
+    corpus, recipe, seed
+        What is trained on, and how.
+    bias
+        On the prompt's keys, throughout the training; None: no bias.
+    measured_with
+        {arm: bias}: how each checkpoint is measured.
+    provenance
+        Facts for the files of curves.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        corpus: Corpus,
+        recipe: Recipe,
+        seed: int,
+        bias: PromptBias | ConstantShare | None,
+        measured_with: dict[str, PromptBias | ConstantShare | None],
+        provenance: dict[str, str],
+    ) -> None:
+        self.folder, self.corpus, self.recipe, self.seed = folder, corpus, recipe, seed
+        self.bias, self.measured_with, self.provenance = bias, measured_with, provenance
+
+    @property
+    def records(self) -> list[Record]:
+        """What was measured so far, a record for each checkpoint."""
+        path = self.folder / "records.json"
+        found: list[Record] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        return found
+
+    def train(self, tell: Callable[[Record], object], report: Callable[[int], object]) -> None:
+        """Train to the end, from where the folder says; `tell` of each measurement, `report` each update."""
+        records = self.records
+        if records and records[-1]["step"] == self.recipe.steps:
+            (self.folder / "state.pt").unlink(missing_ok=True)
+            report(self.recipe.steps)
+            return
+        torch = heavy("torch")
+        for name in ("weights", "curves"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        with quiet(), _threads(self.recipe.threads), torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(self.seed)
+            self.model = build(self.recipe)
+            self.optimizer = _optimizer(self.model)
+            step, losses = self._load()
+            # what was measured after the state was saved is measured again, with the same result
+            records = [record for record in records if record["step"] <= step]
+            while True:
+                if step in self.recipe.measured and (not records or records[-1]["step"] < step):
+                    records.append(self._measure(step, losses))
+                    losses = []
+                    files.write_text(self.folder / "records.json", _json(records), overwrite=True)
+                    tell(records[-1])
+                    if step < self.recipe.steps:
+                        self._save(step, losses)
+                elif step % SAVE_EVERY == 0:
+                    self._save(step, losses)
+                report(step)
+                if step == self.recipe.steps:
+                    break
+                losses.append(self._update(step))
+                step += 1
+        (self.folder / "state.pt").unlink(missing_ok=True)
+
+    def _update(self, step: int) -> float:
+        """Take one step down the gradient and return the loss before it."""
+        torch = heavy("torch")
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.learning_rate(step)
+        loss = self.loss(self.corpus.batch(self.recipe, self.seed, step))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        value = float(loss.detach())
+        if not np.isfinite(value):
+            raise ValueError(f"rate must be lower: the loss at step {step} is {value}, got {self.recipe.rate:g}")
+        return value
+
+    def loss(self, texts: NDArray[np.int64]) -> Any:
+        """Return the mean cross entropy, nats per byte, of texts (B, context), under the bias of the training."""
+        torch = heavy("torch")
+        ids = torch.from_numpy(texts)
+        with ExitStack() as hooks:
+            if self.bias is not None:
+                # made anew each time, since a hook keeps the masks it has seen
+                hook = bias_hook(bias_array(self.bias, self.recipe.prompt, texts.shape[1]), texts.shape[1])
+                for block in self.model.transformer.h:
+                    hooks.callback(block.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            logits = self.model(input_ids=ids, use_cache=False).logits
+        return torch.nn.functional.cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), ids[:, 1:].reshape(-1))
+
+    def _measure(self, step: int, losses: list[float]) -> Record:
+        """Measure and save the network as it is; return loss and exponents."""
+        torch = heavy("torch")
+        network = HuggingFaceNetwork(self.model, Bytes(), self.provenance | {"step": str(step)})
+        with torch.no_grad():
+            held_out = float(self.loss(self.corpus.windows(self.recipe)))
+        record: Record = {
+            "step": step,
+            "loss": float(np.mean(losses)) if losses else None,
+            "held_out": held_out,
+            "alpha": {},
+        }
+        with files.folder(self.folder / "weights" / f"step-{step:06d}", overwrite=True) as weights:
+            self.model.save_pretrained(weights)
+        for arm, bias in self.measured_with.items():
+            measured = measure_checkpoint(network, self.corpus, self.recipe, self.seed, bias)
+            name = f"{arm.replace(' ', '-')}-{step:06d}.csv"
+            measured.to_csv(self.folder / "curves" / name, overwrite=True)
+            fits = [measured.alpha(layer) for layer in measured.layers]
+            record["alpha"][arm] = [[fit.layer, fit.alpha, fit.stderr, *fit.window] for fit in fits]
+        return record
+
+    def _save(self, step: int, losses: list[float]) -> None:
+        torch = heavy("torch")
+        state = {"step": step, "losses": losses}
+        state |= {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        files.write(self.folder / "state.pt", lambda path: torch.save(state, path), overwrite=True)
+
+    def _load(self) -> tuple[int, list[float]]:
+        """Take up the saved state, if there is one; return its step and the losses since the last measurement."""
+        path = self.folder / "state.pt"
+        if not path.exists():
+            return 0, []
+        state = heavy("torch").load(path, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        return int(state["step"]), list(state["losses"])
+
+
+def build(recipe: Recipe) -> Any:
+    """Return the untrained network of a recipe, its weights drawn from torch's own generator."""
+    transformers = heavy("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=VOCABULARY,
+        n_positions=recipe.context,
+        n_embd=recipe.width,
+        n_layer=recipe.depth,
+        n_head=recipe.heads,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def bias_array(bias: PromptBias | ConstantShare, prompt: int, n: int) -> NDArray[np.float64]:
+    """Return what the bias adds to the logits of n queries for the prompt's keys, shape (n, prompt).
+
+    >>> from relaymodel.control import PromptBias
+    >>> (bias_array(PromptBias(1), prompt=2, n=4) / np.log(2)).round(3).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.585, 0.585], [1.0, 1.0]]
+    """
+    added = np.zeros((n, prompt))
+    added[prompt:] = bias_function(bias, prompt)(np.arange(1.0, n - prompt + 1))[:, None]
+    return added
+
+
+def measure_checkpoint(
+    network: HuggingFaceNetwork,
+    corpus: Corpus,
+    recipe: Recipe,
+    seed: int,
+    bias: PromptBias | ConstantShare | None,
+) -> Measurement:
+    """Return the measurement that a training makes of its network: pairs from the held-out text, dealt by the seed."""
+    pairs = draw_pairs(
+        network,
+        pairs=recipe.pairs,
+        prompt=recipe.prompt,
+        steps=recipe.continuation,
+        text=corpus.held_out,
+        seed=seed,
+    )
+    facts = {"continuation": f"held out, {pairs.description}"}
+    return measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, bias=bias, provenance=facts)
+
+
+def _optimizer(model: Any) -> Any:
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    others = [p for p in model.parameters() if p.ndim <= 1]
+    groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
+    return heavy("torch").optim.AdamW(groups, betas=BETAS)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Let torch use so many threads, within the block."""
+    torch = heavy("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
