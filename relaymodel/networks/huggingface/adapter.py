@@ -12,6 +12,7 @@ import numpy as np
 from relaymodel.checks import numbers, positive_integer, real, show
 from relaymodel.networks.huggingface.bias import bias_hook
 from relaymodel.networks.huggingface.libraries import heavy
+from relaymodel.networks.huggingface.precision import coarsest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 CACHES = ("cache", "past_key_values", "cache_params", "state")
 """What the families and versions of the library call the keys and values of a text's beginning."""
+
+TRIAL = ((0, 1, 0), (0, 1, 1))
+"""Two texts, the same up to the last token."""
 
 SINGLE = 2.0**-23
 
@@ -65,12 +69,17 @@ class HuggingFaceNetwork:
         self._text = text = model.config.get_text_config(decoder=True)
         self._body = model.get_decoder()
         self._blocks = _blocks(self._body, text.num_hidden_layers)
-        kinds = {p.dtype for p in self._blocks.parameters() if p.is_floating_point()} or {model.dtype}
-        coarsest = max(kinds, key=lambda kind: torch.finfo(kind).eps)
-        self._spacing = float(torch.finfo(coarsest).eps)
+        if model.config.is_encoder_decoder:
+            raise ValueError(f"model must be a decoder without encoder, got {type(model).__name__}")
+        shown: list[tuple[int, Any]] = []
+        parameters = list(self._blocks.parameters())
+        narrow = coarsest(parameters, len(TRIAL), lambda: self.observe(TRIAL, lambda *seen: shown.append(seen)))
+        self._spacing = float(torch.finfo(narrow).eps)
+        self._check(shown)
+        formats = dict.fromkeys(str(kind).removeprefix("torch.") for kind in (parameters[0].dtype, narrow))
         facts = {
             "network": f"{type(model).__name__} (depth {self.depth}, width {text.hidden_size})",
-            "dtype": str(coarsest).removeprefix("torch."),
+            "dtype": ", in parts ".join(formats),
             "torch": torch.__version__,
             "transformers": heavy("transformers").__version__,
         }
@@ -80,7 +89,6 @@ class HuggingFaceNetwork:
             facts["sliding window"] = f"in {len(self._windows())} of {self.depth} layers"
         facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
         self._provenance = MappingProxyType(facts)
-        self._try()
 
     @property
     def depth(self) -> int:
@@ -106,7 +114,7 @@ class HuggingFaceNetwork:
 
     @property
     def precision(self) -> float:
-        """Spacing at 1 of the coarsest numbers in use: of the weights, or of torch's matrix products."""
+        """Spacing at 1 of the coarsest numbers in use: of weights, of states on their way, or of torch's products."""
         products = {"high": 2.0**-10, "medium": 2.0**-7}.get(heavy("torch").get_float32_matmul_precision(), 0.0)
         return max(self._spacing, products) if self._spacing == SINGLE else self._spacing
 
@@ -118,7 +126,8 @@ class HuggingFaceNetwork:
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, without special ones."""
         if self.tokenizer is None:
-            raise ValueError("a text needs a tokenizer, and this model has come without; pass token ids")
+            reason = self.provenance.get("tokenizer", "none")
+            raise ValueError(f"a text needs a tokenizer, and this model has {reason}; pass token ids")
         # not verbose: no advice about texts longer than the context, which `measure` refuses itself
         return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False, verbose=False)]
 
@@ -203,13 +212,13 @@ class HuggingFaceNetwork:
         with torch.no_grad(), torch.autocast(self.model.device.type, enabled=False):
             yield
 
-    def _try(self) -> None:
-        """Raise `ValueError` unless every block shows states, (batch, tokens, width), that ignore later tokens."""
-        tokens = np.array([[0, 1, 0], [0, 1, 1]])
-        shown: list[int] = []
-
-        def visit(layer: int, states: Any) -> None:
-            shown.append(layer)
+    def _check(self, shown: list[tuple[int, Any]]) -> None:
+        """Raise `ValueError` unless each block showed states of TRIAL, (batch, tokens, width), of a causal model."""
+        if [layer for layer, _ in shown] != list(range(self.depth + 1)):
+            raise ValueError(
+                f"model must run its {self.depth} blocks once each, in order, got {[l for l, _ in shown[1:]]}"
+            )
+        for layer, states in shown:
             if states.shape != (2, 3, self._text.hidden_size):
                 raise ValueError(
                     f"model must show states of shape (batch, tokens, width), got {states.shape} for (2, 3)"
@@ -219,10 +228,6 @@ class HuggingFaceNetwork:
             apart = np.abs(states[0, :2] - states[1, :2]).max(axis=-1)
             if np.any(apart > np.sqrt(self.precision) * size):
                 raise ValueError(f"model must be causal, but its states at layer {layer} depend on later tokens")
-
-        self.observe(tokens, visit)
-        if shown != list(range(self.depth + 1)):
-            raise ValueError(f"model must run its {self.depth} blocks once each, in their order, got {shown[1:]}")
 
     def _ids(self, tokens: ArrayLike) -> Any:
         array = numbers("tokens", tokens)

@@ -122,9 +122,11 @@ def load(
 def _tokenizer(where: dict[str, Any]) -> tuple[Any, str | None]:
     """Return the model's tokenizer, or None and why there is none."""
     try:
-        return heavy("transformers").AutoTokenizer.from_pretrained(**where), None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # it differs by family
+        tokenizer = heavy("transformers").AutoTokenizer.from_pretrained(**where)
+        empty = not tokenizer.encode("a", add_special_tokens=False)
+    except Exception as error:  # a network can be measured without; what is raised differs by family, up to bare ones
         return None, first_line(error)
+    return (None, "it knows no tokens") if empty else (tokenizer, None)
 
 
 def first_line(error: Exception) -> str:
