@@ -104,8 +104,7 @@ def _normalised(K: Array, late: slice, epsilon: float) -> tuple[Array, Array, fl
     U = K / np.multiply.outer(sigma, sigma)
     group = U[late, late]
     count = len(group)
-    c = float(group.sum() - np.trace(group)) / (count * (count - 1))
-    c = min(max(c, 0.0), 1 - TINY)  # one token repeated for ever has nothing that is not common
+    c = max(0.0, float(group.sum() - np.trace(group)) / (count * (count - 1)))
     return U, 2 / (sigma[:M] + sigma[M:]), float(np.sqrt(np.mean(sigma[late] ** 2))), c
 
 
