@@ -16,6 +16,10 @@ def reproduce(
         str | None,
         typer.Option("--model", metavar="MODEL", help="Also measure this trained model (folder, GGUF file, hub name)."),
     ] = None,
+    training: Annotated[
+        Path | None,
+        typer.Option("--training", metavar="DIR", help="Also show what `relaymodel train TEXT --arms` found in DIR."),
+    ] = None,
     json: Json = False,
     force: Force = False,
 ) -> None:
@@ -27,7 +31,9 @@ def reproduce(
     claim(out, force=force)
     from relaymodel.report import reproduce
 
-    result = reproduce(out, model=model, overwrite=force, progress=_progress if sys.stderr.isatty() else None)
+    result = reproduce(
+        out, model=model, training=training, overwrite=force, progress=_progress if sys.stderr.isatty() else None
+    )
     print(f"wrote {out / 'index.html'}", file=sys.stderr)
     if json:
         claims = [{"title": c.title, "finding": c.finding, "passed": bool(c.passed)} for c in result.claims]

@@ -40,6 +40,7 @@ def reproduce(
     out: files.PathLike,
     *,
     model: files.PathLike | None = None,
+    training: files.PathLike | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Report:
@@ -53,6 +54,9 @@ def reproduce(
     model
         A causal model of transformers (a folder, a GGUF file, a hub name): adds the measurement on a trained network,
         and on the same architecture untrained.  Needs `relaymodel[networks]`.
+    training
+        A folder that `relaymodel train TEXT --arms` wrote, or a copy of its alpha.csv and configuration.json: adds
+        what training does to forgetting, without and with a bias.
     overwrite
         Replace a folder that is there.
     progress
@@ -77,13 +81,15 @@ def reproduce(
     target = files.claim(out, overwrite=overwrite)
     start = time.perf_counter()
     results = []
-    checks = [check for check in CHECKS if model is not None or not check.needs_model]
+    given = {"model": model, "training": training}
+    inputs = {name: str(value) for name, value in given.items() if value is not None}
+    checks = [check for check in CHECKS if check.needs is None or check.needs in inputs]
     with files.folder(target, overwrite=overwrite) as folder:
         for done, check in enumerate(checks):
             if progress is not None:
                 progress(done, len(checks), check.title)
             began = time.perf_counter()
-            workspace = Workspace(folder, None if model is None else str(model))
+            workspace = Workspace(folder, inputs)
             verdict = check.run(workspace)
             results.append(
                 Claim(

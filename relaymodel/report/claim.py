@@ -1,6 +1,6 @@
 """What a claim is, how one is registered, and where it puts its figures and tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,10 @@ class Claim:
 
 @dataclass
 class Workspace:
-    """The folder of one report, which a claim fills with tables and figures; and the model that it may run."""
+    """The folder of one report, which a claim fills with tables and figures; and what the claims that ask get."""
 
     folder: Path
-    model: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
 
@@ -93,12 +93,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Check:
-    """A registered claim: title, section, the function that checks it, and whether that needs a trained model."""
+    """A registered claim: title, section, the function that checks it, and the input that it needs, if any."""
 
     title: str
     section: str
     run: Callable[[Workspace], Verdict]
-    needs_model: bool = False
+    needs: str | None = None
 
 
 CHECKS: list[Check] = []
@@ -106,16 +106,16 @@ CHECKS: list[Check] = []
 
 
 def claim(
-    title: str, *, section: str, needs_model: bool = False
+    title: str, *, section: str, needs: str | None = None
 ) -> Callable[[Callable[[Workspace], Verdict]], Callable[[Workspace], Verdict]]:
     """Register a function as the check of a claim.
 
     The function receives a `Workspace`, adds tables and images to it, and returns a `Verdict`.  This is all
-    there is to adding a row to the report.  With `needs_model` it is left out unless a trained model is given.
+    there is to adding a row to the report.  With `needs` it is left out unless `reproduce` gets the input of that name.
     """
 
     def register(run: Callable[[Workspace], Verdict]) -> Callable[[Workspace], Verdict]:
-        CHECKS.append(Check(title, section, run, needs_model))
+        CHECKS.append(Check(title, section, run, needs))
         return run
 
     return register

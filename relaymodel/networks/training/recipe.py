@@ -50,7 +50,7 @@ class Recipe:
     Raises `TypeError` or `ValueError` for values that make no network.
 
     >>> Recipe(steps=1000, checkpoints=4).measured
-    (0, 8, 40, 200, 1000)
+    (0, 8, 39, 198, 1000)
     >>> Recipe(context=32)
     Traceback (most recent call last):
     ValueError: prompt must be less than context - 1 = 31, so that a continuation follows, got 32

@@ -6,4 +6,5 @@ import relaymodel.report.claims.decay
 import relaymodel.report.claims.bound
 import relaymodel.report.claims.limits
 import relaymodel.report.claims.control
-import relaymodel.report.claims.networks  # noqa: F401
+import relaymodel.report.claims.networks
+import relaymodel.report.claims.training  # noqa: F401

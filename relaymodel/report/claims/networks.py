@@ -103,16 +103,15 @@ def predicted_network(workspace: Workspace) -> Verdict:
     )
 
 
-@claim("Training makes a network forget faster, yet slower than its attention dilutes", section="9", needs_model=True)
+@claim("Training makes a network forget faster, yet slower than its attention dilutes", section="9", needs="model")
 def trained_network(workspace: Workspace) -> Verdict:
     """Measure a trained model and its architecture with random weights, at a middle and at the last layer."""
     from relaymodel.networks.huggingface import load
     from relaymodel.networks.texts import english
 
-    assert workspace.model is not None
     found = {}
     for name in ("trained", "untrained"):
-        network = load(workspace.model, untrained=name == "untrained")
+        network = load(workspace.inputs["model"], untrained=name == "untrained")
         text = english()
         pairs = draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS // 2, text=text, seed=SEED)
         middle = (network.depth + 1) // 2
