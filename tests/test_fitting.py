@@ -336,7 +336,7 @@ class TestRegression:
             np.array([9.0]),
         )
         full = Noise.of(cells)
-        white = Noise(full.inverses[:1], full.logdet[:1], full.lengths[:1], full.covariances[:1])
+        white = Noise(full.inverses[:1], full.logdet[:1], full.lengths[:1], full.prior[:1])
         found = solve(problem, white, [np.array([0.1])])
         (slope, _), covariance = np.polyfit(x, cells.y, 1, cov=True)
         assert found.theta[0] == pytest.approx(-slope, abs=1e-7)

@@ -24,6 +24,9 @@ FIRST = 16.0
 SHARES = (0.25, 0.5, 0.75, 1.0)
 """Correlated parts of the variance that are tried."""
 
+WIDTHS = (6, 5)
+"""How many correlation lengths are tried, in tokens and in log t."""
+
 
 class UnderdeterminedError(ValueError):
     """The curve holds too little to answer; `partial` holds what could be computed.
@@ -120,17 +123,24 @@ class Cells:
         spacing = float(np.min(np.diff(self.t)))
         yield spacing, white * scale
         longest = (self.t[-1] - self.t[0]) / 8
-        for tau in np.geomspace(2 * spacing, longest, 6) if longest > 2 * spacing else ():
+        for tau in np.geomspace(2 * spacing, longest, WIDTHS[0]) if longest > 2 * spacing else ():
             smooth = self._averaged(float(tau))
             for phi in SHARES:
                 yield (1 - phi) * spacing + 2 * phi * tau, ((1 - phi) * white + phi * smooth) * scale
         distance = np.abs(self.x[:, None] - self.x[None, :])
         centre = float(np.exp((self.x[0] + self.x[-1]) / 2))
         closest = float(np.median(np.diff(self.x)))
-        for tau in np.geomspace(closest, (self.x[-1] - self.x[0]) / 6, 5):
+        for tau in np.geomspace(closest, (self.x[-1] - self.x[0]) / 6, WIDTHS[1]):
             smooth = np.exp(-distance / tau)
             for phi in SHARES[1::2]:
                 yield (1 - phi) * spacing + 2 * phi * tau * centre, ((1 - phi) * white + phi * smooth) * scale
+
+    @property
+    def prior(self) -> Array:
+        """Log prior weights of the candidates: white noise, noise along t and noise along log t are equally likely."""
+        along = 0 if (self.t[-1] - self.t[0]) / 8 <= 2 * float(np.min(np.diff(self.t))) else WIDTHS[0] * len(SHARES)
+        fades = WIDTHS[1] * len(SHARES[1::2])
+        return np.log(np.concatenate([[1.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)]))
 
     def _averaged(self, tau: float) -> Array:
         """Return exp(-|t - t'|/tau) averaged over pairs of cells (K, K); the exponential factorises."""

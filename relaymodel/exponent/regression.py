@@ -49,7 +49,7 @@ class Noise:
     inverses: Array
     logdet: Array
     lengths: Array
-    covariances: Array
+    prior: Array
 
     @classmethod
     def of(cls, cells: Cells) -> "Noise":
@@ -60,7 +60,7 @@ class Noise:
         stack += 1e-10 * np.eye(stack.shape[1])
         lower = np.linalg.cholesky(stack)
         logdet = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-        return cls(np.linalg.inv(lower), logdet, np.array(lengths), stack)
+        return cls(np.linalg.inv(lower), logdet, np.array(lengths), cells.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,13 @@ def _whitened(problem: Problem, inverse: Array, sigma: Array, values: Array) -> 
 
 
 def _minimise(
-    problem: Problem, inverse: Array, sigma: Array, start: Array, held: NDArray[np.intp] | None = None
+    problem: Problem,
+    inverse: Array,
+    sigma: Array,
+    start: Array,
+    held: NDArray[np.intp] | None = None,
+    *,
+    precision: float = 1e-10,
 ) -> OptimizeResult:
     """Minimise the whitened residuals over all parameters but those `held`."""
     moving = np.setdiff1d(np.arange(problem.size), [] if held is None else held)
@@ -164,7 +170,7 @@ def _minimise(
         return OptimizeResult(x=theta.copy(), cost=0.5 * float(r @ r))
     low, high = problem.low[moving], problem.high[moving]
     inside = np.clip(theta[moving], low + 1e-9 * (high - low), high - 1e-9 * (high - low))
-    found = least_squares(residual, inside, jacobian, bounds=(low, high), x_scale=1.0, max_nfev=60, ftol=1e-10)
+    found = least_squares(residual, inside, jacobian, bounds=(low, high), x_scale=1.0, max_nfev=60, ftol=precision)
     found.x = full(found.x).copy()
     return found
 
@@ -210,7 +216,7 @@ class _Scan:
         rss = np.sum(rest**2, axis=1) + floor
         spread = np.sqrt(rss / freedom)
         logdet = np.linalg.slogdet(scaled + 1e-13 * np.eye(q))[1] + 2 * np.log(size).sum(axis=1)
-        restricted = -B * noise.logdet - 0.5 * logdet - 0.5 * freedom * np.log(rss).sum(axis=1)
+        restricted = noise.prior - B * noise.logdet - 0.5 * logdet - 0.5 * freedom * np.log(rss).sum(axis=1)
         likelihood = -B * noise.logdet - 0.5 * K * np.sum(np.log(2 * np.pi * np.e * rss / K), axis=1)
         # curves of one network share their noise: a sandwich between the blocks' derivatives
         if B == 1:
@@ -303,12 +309,19 @@ def _crossing(
     if abs(bound - best) < 1e-8 or target == 0:
         return best
     known = {best: (solution.theta, -float(np.sqrt(target)))}
+    covariance = _linear(problem, inverse, sigma, solution.theta)
+    tangent = covariance[:, index] / covariance[index, index]
 
     def excess(value: float) -> float:
         if value not in known:
-            start = known[min(known, key=lambda other: abs(other - value))][0].copy()
+            near = sorted(known, key=lambda other: abs(other - value))[:2]
+            start = known[near[0]][0].copy()
+            if len(near) > 1:  # along the line through the nearest two
+                start += (known[near[1]][0] - start) * (value - near[0]) / (near[1] - near[0])
+            else:
+                start += tangent * (value - near[0])
             start[index] = value
-            found = _minimise(problem, inverse, sigma, start, np.array([index]))
+            found = _minimise(problem, inverse, sigma, start, np.array([index]), precision=1e-6)
             known[value] = found.x, float(np.sqrt(max(0.0, 2 * (found.cost - base))) - np.sqrt(target))
         return known[value][1]
 

@@ -46,7 +46,10 @@ def smooth(cells: Cells, at: Array) -> Smooth:
     spline whose penalty is $\int (d^3 \log D / d(\log t)^3)^2$).  The ratio of the two, which is the
     bandwidth, and the noise's correlation are averaged over a grid, weighted by the restricted likelihood, so
     the variance holds the noise, the smoothing bias and the uncertainty of the bandwidth.  Generalised
-    cross-validation would not do: it takes correlated noise for signal.
+    cross-validation would not do: it takes correlated noise for signal.  Of the bias there are two accounts: what it is
+    on average over random walks, which is more than smooth curves have, and what smoothing the fit once more would do,
+    which is less than the fit has lost already.  The square of the bias is between both, half way where noise is most
+    of the error, and all the first where it is none of it: such residuals say nothing.
     """
     n = cells.x.size
     width = cells.x[-1] - cells.x[0]
@@ -61,7 +64,7 @@ def smooth(cells: Cells, at: Array) -> Smooth:
         rounding /= np.median(cells.relative) ** 2
     candidates = list(cells.correlations())
     bases = [_Basis.of(contrasts, kernel, R, cells.y, rounding) for _, R in candidates]
-    evidence = np.array([basis.evidence for basis in bases])  # (candidates, ratios)
+    evidence = np.array([basis.evidence for basis in bases]) + cells.prior[:, None]  # (candidates, ratios)
     weights = np.exp(evidence - evidence.max())
     weights[weights < 1e-3] = 0
     weights /= weights.sum()
@@ -84,7 +87,12 @@ def smooth(cells: Cells, at: Array) -> Smooth:
         error = ratio[:, 0] * (where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0))
         error = error + np.sum(plain * (R @ plain), axis=0) - np.sum(added**2 * basis.shrunk[:, :, None], axis=1)
         alphas.append(-(plain.T @ cells.y + np.einsum("rcm,c->rm", added, basis.data)))
-        variances.append(basis.scale[:, None] * error)
+        random = np.sum(plain * (R @ plain), axis=0) + np.sum(added * (added + 2 * across), axis=1)
+        # what the slopes of the residuals are: the bias, as far as the fit itself shows it
+        left = np.einsum("rcm,rc->rm", added + across, basis.data / basis.shrunk)
+        trust = random / (2 * np.maximum(error, random))
+        seen = basis.scale[:, None] * random + left**2
+        variances.append((1 - trust) * basis.scale[:, None] * error + trust * seen)
         shares.append(weight)
         functional += weight.sum() * plain + basis.vectors @ np.einsum("r,rcm->cm", weight, added)
     share = np.concatenate(shares)

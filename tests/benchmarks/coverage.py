@@ -20,6 +20,7 @@ from scipy.signal import lfilter
 
 from relaymodel import Curve, RelayModel, influence, local_exponent, simulate
 from relaymodel.exponent import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit_power_law
+from relaymodel.fitting import fit
 
 PROMPT, RELAY, BIAS, SIGMA = 64, 0.5, 0.5, 0.05
 LAST = 4096
@@ -135,23 +136,34 @@ def limit(curve, truth):
     yield "limit", truth.limit, interval(found.value, found.stderr)
 
 
-def relay(curve, truth):
-    """Strength and depth, strength with the depth known, strength and bias with the depth known."""
-    from relaymodel.fitting import fit
-
-    if truth.depth is None:
-        return
-    options = {"": {"bias": truth.bias}, ", L known": {"bias": truth.bias, "depth": truth.depth}}
-    options[", L known, bias"] = {"bias": None, "depth": truth.depth}
-    for name, held in options.items():
-        found = fit(curve, **held)
-        for key, expected in (("relay", RELAY), ("depth", truth.depth), ("bias", truth.bias)):
-            part = getattr(found, key)
-            if part.fitted:
-                yield f"{key}{name}", expected, (part.value, part.lower, part.upper)
+def _fitted(curve, truth, **held):
+    found = fit(curve, **held)
+    for key, expected in (("relay", RELAY), ("depth", truth.depth), ("bias", truth.bias)):
+        part = getattr(found, key)
+        if part.fitted:
+            yield f"{key} of {', '.join(found.names)}", expected, (part.value, part.lower, part.upper)
 
 
-ESTIMATORS = {"local": local, "power": power, "limit": limit, "relay": relay}
+def strength(curve, truth):
+    """The relay strength, the depth known."""
+    if truth.depth is not None:
+        yield from _fitted(curve, truth, depth=truth.depth, bias=truth.bias)
+
+
+def strength_and_depth(curve, truth):
+    """The relay strength and the effective depth."""
+    if truth.depth is not None:
+        yield from _fitted(curve, truth, bias=truth.bias)
+
+
+def strength_and_bias(curve, truth):
+    """The relay strength and the prompt-key bias, the depth known."""
+    if truth.depth is not None:
+        yield from _fitted(curve, truth, depth=truth.depth, bias=None)
+
+
+ESTIMATORS = {"local": local, "power": power, "limit": limit, "strength": strength}
+ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_and_bias}
 
 
 def run(estimators, truths, noises, grids, sets, *, progress=False):
