@@ -108,3 +108,39 @@ EXERCISES |= {
         hints={4: "Only the layers that share the smallest g count.", 2: "A pole of order 2 gives one derivative."},
     ),
 }
+
+EXERCISES |= {
+    "3.1": Exercise(
+        lambda: 10**15 / 10**6 / 3.15e7, rel=0.02, hints={1e9: "These are seconds. The question is about years."}
+    ),
+    "3.2": Exercise(
+        lambda: 2**24,
+        hints={
+            2**23: "There the spacing is 1: a counter can still go on.",
+            2**25: "It has been stuck for a while there.",
+        },
+    ),
+    "3.3": Exercise(lambda: 16 - 9, hints={9: "Nine digits are lost. How many are left?"}),
+    "3.4": Exercise(
+        lambda: 1e-10,
+        rel=0.01,
+        hints={
+            1e-6: "Six digits are to be left, so ten may be lost.",
+            1e10: "That is the condition number, 1/epsilon.",
+        },
+    ),
+    "3.5": Exercise(lambda: 2.2, hints={1.9: "2.5 - 0.4 is 2.1.", 3.0: "2.5 + 0.4 is 2.9."}),
+    "4.1": Exercise(
+        lambda: 576.0, hints={640: "That is the position P + t.", 57.6: "Divide by 0.1: t - 0.9 t = 57.6."}
+    ),
+    "4.2": Exercise(lambda: "windows", hints={"r2": "It was 0.9996 above.", "error": "It was 0.0012 above."}),
+    "4.3": Exercise(
+        lambda: float(sympy.exp(50)),
+        rel=0.01,
+        hints={50: "That is log t.", 1e50: "The logarithm is the natural one.", float(sympy.exp(60)): "L - 1, not L."},
+    ),
+    "4.4": Exercise(
+        lambda: float(rm.derive(6, relay=1).limit.exponent), hints={0.55: "That is the exponent of the window."}
+    ),
+    "4.5": Exercise(lambda: 6, hints={5: "L - 1 = 5."}),
+}

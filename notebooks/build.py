@@ -113,12 +113,24 @@ def clean(notebook: Notebook) -> Notebook:
         count += 1
         cell["execution_count"] = count
         cell["metadata"].pop("execution", None)
+        cell["outputs"] = _joined(cell["outputs"])
         for output in cell["outputs"]:
             if "execution_count" in output:
                 output["execution_count"] = count
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
     plain: Notebook = json.loads(json.dumps(notebook))
     return plain
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Return outputs with what was printed in one piece; in how many messages it arrived is chance."""
+    joined: list[Any] = []
+    for output in outputs:
+        if joined and output["output_type"] == "stream" and joined[-1].get("name") == output["name"]:
+            joined[-1]["text"] += output["text"]
+        else:
+            joined.append(output)
+    return joined
 
 
 def write(name: str, notebook: Notebook) -> None:
