@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from relaymodel.exponent import estimate_exponent, extrapolate_exponent, fit_power_law
     from relaymodel.fitting import fit
+    from relaymodel.networks.certificate import certify
     from relaymodel.networks.protocol import measure
     from relaymodel.report import reproduce
     from relaymodel.simulation import simulate
@@ -42,6 +43,7 @@ _HOMES = {
     "PromptBias": "control",
     "Reminders": "control",
     "bracket": "bounds",
+    "certify": "networks.certificate",
     "derive": "derivation",
     "estimate_exponent": "exponent",
     "extrapolate_exponent": "exponent",
@@ -65,6 +67,7 @@ __all__ = [
     "RelayModel",
     "Reminders",
     "bracket",
+    "certify",
     "derive",
     "estimate_exponent",
     "extrapolate_exponent",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from relaymodel import __version__
+from relaymodel.cli.certificate import certify
 from relaymodel.cli.claims import reproduce
 from relaymodel.cli.control import control
 from relaymodel.cli.curves import exponent
@@ -42,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (derive, influence, simulate, exponent, fit, bound, control, measure, train, reproduce):
+for command in (derive, influence, simulate, exponent, fit, bound, control, measure, certify, train, reproduce):
     app.command()(command)
 
 

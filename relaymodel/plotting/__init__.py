@@ -5,6 +5,7 @@ Nothing is shown and no global setting is changed: figures are plain `matplotlib
 """
 
 from relaymodel.plotting.bound import plot_bracket, plot_rate, plot_tightness
+from relaymodel.plotting.certificate import plot_certificate
 from relaymodel.plotting.control import plot_bias, plot_phase_diagram, plot_reminders
 from relaymodel.plotting.decay import plot_curve, plot_difference, plot_influence, plot_power_law
 from relaymodel.plotting.exponent import plot_local_exponent
@@ -23,6 +24,7 @@ __all__ = [
     "panels",
     "plot_bias",
     "plot_bracket",
+    "plot_certificate",
     "plot_continuum",
     "plot_curve",
     "plot_difference",

@@ -162,8 +162,8 @@ def _plain(network: Any) -> Transformer:
     if window is not None:
         raise ValueError(f"network must see every key, and this one has a sliding window of {window}: {OTHERS_SAY}")
     raise TypeError(
-        "network must be a Transformer of relaymodel.networks.transformer or a model of relaymodel.networks.huggingface, "
-        f"got {type(network).__name__}, whose blocks are unknown: {OTHERS_SAY}"
+        "network must be a Transformer of relaymodel.networks.transformer or a model of "
+        f"relaymodel.networks.huggingface, got {type(network).__name__}, whose blocks are unknown: {OTHERS_SAY}"
     )
 
 

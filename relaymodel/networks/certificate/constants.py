@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relaymodel.checks import Number
 from relaymodel.model import Layer
@@ -11,6 +12,8 @@ from relaymodel.networks.certificate.rounding import SCALAR, above, exponential
 from relaymodel.networks.certificate.runs import BlockRun
 from relaymodel.networks.certificate.weights import MLP, BlockNorms
 from relaymodel.networks.transformer import Architecture
+
+Array = NDArray[np.float64]
 
 MARGIN = 1e-6
 """Every relay and residual strength is enlarged by it, which covers the rounding of the states themselves."""
@@ -140,19 +143,20 @@ def from_weights(norms: BlockNorms, a: Architecture, floor: float, bias: float) 
     logits = max(above(2 * q * k / math.sqrt(a.head_size)) for q, k in zip(sizes[0], radius, strict=True))
     kappa = above(1 / floor)
     return Constants(
-        kappa,
-        kappa,
-        times(bias, exponential(logits)),
-        *sizes,
-        w.query,
-        w.key,
-        w.value,
-        radius,
-        tuple(above(norm * root) for norm in w.value),
-        w.together,
-        above(w.value_all * w.output_all),
-        norms.mlp.gain(kappa) if norms.mlp else 0.0,
-        a.head_size,
+        kappa=kappa,
+        kappa_2=kappa,
+        omega=times(bias, exponential(logits)),
+        query=sizes[0],
+        key=sizes[1],
+        query_norm=w.query,
+        key_norm=w.key,
+        value_norm=w.value,
+        key_radius=radius,
+        value_radius=tuple(above(norm * root) for norm in w.value),
+        together=w.together,
+        side_by_side=above(w.value_all * w.output_all),
+        mu=norms.mlp.gain(kappa) if norms.mlp else 0.0,
+        head_size=a.head_size,
     )
 
 
@@ -172,7 +176,7 @@ def measured(constants: Constants, norms: BlockNorms, run: BlockRun) -> Constant
     """Return the constants with everything that the two runs give."""
     known = with_hypotheses(constants, norms, run)
 
-    def least(found: "np.typing.NDArray[np.float64]", bound: tuple[float, ...]) -> tuple[float, ...]:
+    def least(found: Array, bound: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(min(above(float(x)), y) for x, y in zip(found, bound, strict=True))
 
     return replace(

@@ -89,7 +89,8 @@ def _frontier(target: Array, low: Array, prompt: int, given: bool) -> Frontier:
     mean = (np.cumsum(low) / np.arange(1, len(low) + 1))[keep]
     delta, T = low[keep], target[keep]
     if np.any(T[mean == 0] > 0):
-        raise ValueError("the runs must differ from the first differing token on, and they do not at every layer")
+        n = int(np.argmax((mean == 0) & (T > 0))) + 1
+        raise ValueError(f"the runs must be equal before their first differing token, and differ at position {n}")
     zero = delta == 0
     ratio = np.divide(T, mean, out=np.zeros_like(T), where=mean > 0)
     least = float(ratio[zero].max(initial=0.0))

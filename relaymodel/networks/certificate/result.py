@@ -28,9 +28,9 @@ MENTIONED = 5  # failures named one by one
 
 CERTIFIED = (
     "For every step the layer's inequality, and the bound that follows from it, at every position and layer, between "
-    "the two runs' float64 states taken as exact numbers: distances are rounded outward, bounds against the claim.  For "
-    "the steps 'weights' and 'hypotheses' also the theorem in exact arithmetic, for all the texts that they name: norms "
-    "of the float64 weights are proven upper bounds, and every formula is rounded up."
+    "the two runs' float64 states taken as exact numbers: distances are rounded outward, bounds against the claim. "
+    "For the steps 'weights' and 'hypotheses' also the theorem in exact arithmetic, for all the texts that they name: "
+    "norms of the float64 weights are proven upper bounds, and every formula is rounded up."
 )
 MEASURED = (
     "Floors, ω, Q, K, R_K and R_V are float64 values of the two runs, enlarged by a bound on their rounding to first "

@@ -1,4 +1,4 @@
-r"""Float64 arithmetic rounded outward: norms of matrices that are proven to be large enough, distances with their error.
+r"""Float64 arithmetic rounded outward: proven upper bounds on norms of matrices, distances with their error.
 
 Proven from the standard model: every operation has a relative error of at most u = 2^-53, sums may be taken in any
 order, and no fast (Strassen-like) matrix product is used.  A dot product of m terms is then off by at most

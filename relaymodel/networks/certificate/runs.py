@@ -2,12 +2,13 @@ r"""What two runs give, block by block: sizes, attention, and the parts of every
 
 At query n and head h the difference of the two runs' attention outputs is, exactly,
 
-$$ \sum_s \hat A_{ns}\,dv_s + \sum_s m_{ns}(\hat v_s-\bar v_n)\,\bigl(dq_n\cdot\hat k_s + \hat q_n\cdot dk_s\bigr)/\sqrt{d_h}, $$
+$$ \sum_s \hat A_{ns}\,dv_s
+   + \sum_s m_{ns}(\hat v_s-\bar v_n)\,\bigl(dq_n\cdot\hat k_s + \hat q_n\cdot dk_s\bigr)/\sqrt{d_h}, $$
 
 hats for the mean of the two runs, d for their difference, m the logarithmic mean of the two attention weights,
 $m = (A-\tilde A)/(\log A-\log\tilde A) \le \hat A$, and $\bar v_n$ the mean of $\hat v$ under m.  For
-$A-\tilde A = m\,(dl-d\,\mathrm{lse})$, and $\sum_s(A-\tilde A)_{ns} = 0$ makes d lse the mean of the logits' differences
-dl under m: what remains is a covariance, in which a bias common to both runs cancels.
+$A-\tilde A = m\,(dl-d\,\mathrm{lse})$, and $\sum_s(A-\tilde A)_{ns} = 0$ makes d lse the mean under m of the logits'
+differences dl: what remains is a covariance, in which a bias common to both runs cancels.
 """
 
 from collections.abc import Iterator
@@ -39,9 +40,9 @@ class BlockRun:
         The smallest $\sigma$ of both norms.
     omega
         Shape (N,): bounds above on $\max_{s,h} n \max(A_{ns}, \tilde A_{ns})$.
-    query, key, key_radius, value_radius, raw_radius
-        Shape (H,): bounds above on $|q_n|$, $|k_s|$, and on the radii of keys, of values behind $W_O$ and of values
-        before it about their means.
+    query, key, key_radius, value_radius
+        Shape (H,): bounds above on $|q_n|$, $|k_s|$, and on the radii of keys and of values behind $W_O$ about their
+        means.
     largest_up, largest_active
         Bounds above on the MLP's inner products and, if it is gated, on the activations.
     positions, secants
@@ -56,7 +57,6 @@ class BlockRun:
     key: Array
     key_radius: Array
     value_radius: Array
-    raw_radius: Array
     largest_up: float
     largest_active: float
     positions: Array
@@ -86,11 +86,11 @@ def follow(
     for l, block in enumerate(network.weights.blocks):
         following = next(states)
         run, again = examine(network, block, norms[l], x, following, bias)
-        size = np.linalg.norm(following, axis=-1).max()
-        if not np.abs(again - following).max() <= AGREE * max(1.0, size):
+        size, off = np.linalg.norm(following, axis=-1).max(), np.abs(again - following).max()
+        if not off <= AGREE * max(1.0, size):
             raise ValueError(
-                f"network must be a pre-LN transformer whose states follow from its weights, but those behind block "
-                f"{l + 1} differ by {np.abs(again - following).max():.2g}: the theorem's hypotheses cannot be established"
+                "network must be a pre-LN transformer whose states follow from its weights, but those behind block "
+                f"{l + 1} differ by {off:.2g}: the theorem's hypotheses cannot be established"
             )
         yield x, run
         x = following
@@ -116,39 +116,41 @@ def examine(
     y = x + np.swapaxes(mixed, 1, 2).reshape(2, len(delta), -1) @ block.output
     if block.output_bias is not None:
         y = y + block.output_bias
-    sigma_mlp, low_mlp = deviations(y, a.norm, a.epsilon)
+    _, low_mlp = deviations(y, a.norm, a.epsilon)
     again, up, active, gain = _mlp(network, block, norms, y, low_mlp.mean(axis=0))
     dy, after = (np.linalg.norm(s[0] - s[1], axis=-1) for s in (y, following))
     secant = np.divide(after, dy, out=np.ones_like(dy), where=dy > 0)
     direct = np.linalg.norm(x[0] - x[1] + parts.exact_query @ block.output, axis=-1)
     noise = 16 * np.finfo(np.float64).eps * np.linalg.norm(following, axis=-1).max(axis=0)
+    noise[np.cumsum(delta) == 0] = 0  # equal tokens, equal arithmetic
     # rounding of norms, queries and keys, in units of their bounds: Frobenius norms times the size of the input
     condition = float(np.max(np.linalg.norm(x, axis=-1) / np.sqrt(d) / sigma))
     slack = 8 * gamma(d + len(delta) + a.mlp_hidden) * (1 + condition)
-    spread = np.sqrt(d * heads)
-    sizes = {}
-    for name, points, norm, offset in (
-        ("query", q, norms.attention.query, norms.attention.query_offset),
-        ("key", k, norms.attention.key, norms.attention.key_offset),
-    ):
-        bound = np.array(norm) * spread + np.array(offset)
-        sizes[name] = np.sqrt(np.einsum("rhnd,rhnd->rhn", points, points)).max(axis=(0, 2)) + slack * bound
-    logit = slack * float(np.max(sizes["query"] * sizes["key"])) * spread
-    extra = slack * spread * np.array([norms.attention.key, norms.attention.value, norms.attention.raw_value])
-    radii = [_radius(points) for points in (k, np.einsum("rhnd,hde->rhne", v, factors), v)]
-    return BlockRun(
-        floor,
-        low_mlp.mean(axis=0),
-        float(min(low.min(), low_mlp.min() if block.up is not None else np.inf)),
-        omega * np.exp(2 * logit) * (1 + slack),
-        sizes["query"],
-        sizes["key"],
-        *(radius * (1 + slack) + more for radius, more in zip(radii, extra, strict=True)),
-        up * (1 + slack) + slack * (norms.mlp.largest_up if norms.mlp else 0.0),
-        active * (1 + slack) + slack * (norms.mlp.largest_gate if norms.mlp else 0.0),
-        gain * (delta * (1 + parts.own) + parts.relayed) + noise,
-        secant * (direct + parts.relayed_exact) + noise,
-    ), again
+    spread = slack * np.sqrt(d * head)
+    w, mlp = norms.attention, norms.mlp
+
+    def largest(points: Array, norm: tuple[float, ...], offset: tuple[float, ...]) -> Array:
+        size = np.sqrt(np.einsum("rhnd,rhnd->rhn", points, points)).max(axis=(0, 2))
+        return np.asarray(size * (1 + slack) + spread * np.array(norm) + slack * np.array(offset))
+
+    query, key = largest(q, w.query, w.query_offset), largest(k, w.key, w.key_offset)
+    logit = (spread + slack) * float(np.max((query + np.array(w.query)) * (key + np.array(w.key)))) / np.sqrt(head)
+    value_radius = np.array([_radius(v[:, h] @ outputs[h]) for h in range(heads)])
+    run = BlockRun(
+        floor=floor,
+        floor_mlp=low_mlp.mean(axis=0),
+        least=float(min(low.min(), low_mlp.min() if block.up is not None else np.inf)),
+        omega=omega * np.exp(2 * logit) * (1 + slack),
+        query=query,
+        key=key,
+        key_radius=np.array([_radius(k[:, h]) for h in range(heads)]) * (1 + slack) + spread * np.array(w.key),
+        value_radius=value_radius * (1 + slack) + spread * np.array(w.raw_value) * w.output_all,
+        largest_up=up * (1 + slack) + slack * (mlp.largest_up if mlp else 0.0),
+        largest_active=active * (1 + slack) + slack * (mlp.largest_gate if mlp else 0.0),
+        positions=gain * (delta * (1 + parts.own) + parts.relayed) + noise,
+        secants=secant * (direct + parts.relayed_exact) + noise,
+    )
+    return run, again
 
 
 def deviations(x: Array, norm: str, epsilon: float) -> tuple[Array, Array]:
@@ -251,7 +253,7 @@ def logarithmic_mean(A: Array, x: Array) -> Array:
     """
     near = np.abs(x) < 0.1
     series = np.sqrt(A[0] * A[1]) * (1 + x**2 / 24 * (1 + x**2 / 80 * (1 + x**2 / 168)))
-    return np.where(near, series, (A[0] - A[1]) / np.where(near, 1.0, x))
+    return np.asarray(np.where(near, series, (A[0] - A[1]) / np.where(near, 1.0, x)))
 
 
 def _mlp(
@@ -275,10 +277,10 @@ def _mlp(
     return again, float(up.max()), float(active.max()), 1 + np.array(gains) / floor
 
 
-def _radius(points: Array) -> Array:
-    """Return, for each head, how far points (2, H, N, head) are from their mean at most."""
-    away = points - points.mean(axis=(0, 2), keepdims=True)
-    return np.asarray(np.sqrt(np.einsum("rhnd,rhnd->rhn", away, away)).max(axis=(0, 2)))
+def _radius(points: Array) -> float:
+    """Return how far points (2, N, width) are from their mean at most."""
+    away = points - points.mean(axis=(0, 1))
+    return float(np.sqrt(np.einsum("rnd,rnd->rn", away, away)).max())
 
 
 def spans(states: list[Array]) -> tuple[Array, Array]:

@@ -20,8 +20,8 @@ def sharp_network(
     with one sign; there is no MLP.  A block is then $c'_n = c_n + \lambda \frac1n\sum_{s\le n} c_s\,(1+O(c^2/S^2))$.
 
     The distance of prompts of token 1 from prompts of token 0, both followed by tokens 0, is D(t) of the relay model up
-    to $O(c^2/S^2)$; so is the certificate, at every t, from the weights alone.  Hence $O(P(\log t)^{L-1}/t)$ is attained
-    by networks.  What such a network lacks: an MLP, attention that looks at content, and values that cancel.
+    to $O(c^2/S^2)$; so is the certificate, at every t, from the weights alone.  Networks attain $O(P(\log t)^{L-1}/t)$.
+     What such a network lacks: an MLP, attention that looks at content, and values that cancel.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ LIPSCHITZ = {"gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
 
 @dataclass(frozen=True)
 class Attention:
-    """Norms of an attention layer with the gain folded in; tuples have one entry for each query head.
+    r"""Norms of an attention layer with the gain folded in; tuples have one entry for each query head.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Attention:
     query_all, value_all, output_all
         Norms of $W_Q$, of $W_V$ (each value head as often as it is used) and of $W_O$, all heads side by side.
     together
-        Norm of $\\sum_h W_V^h W_O^h$.
+        Norm of $\sum_h W_V^h W_O^h$.
     raw_value
         Norms of $W_V^h$.
     """

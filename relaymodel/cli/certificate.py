@@ -1,0 +1,153 @@
+"""The command that certifies the theorem for a network."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from relaymodel import files
+from relaymodel.cli.networks import NUMPY, _network, _pairs, _warnings
+from relaymodel.cli.numbers import number, whole
+from relaymodel.cli.options import Csv, Force, Json, Plot
+from relaymodel.cli.output import Output, claim, print_json
+
+if TYPE_CHECKING:
+    from relaymodel.networks.certificate import Certificate
+
+
+def certify(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="untrained-numpy (random weights, NumPy alone), or a GPT-2, Llama or Qwen2 model of transformers: a "
+            "folder, a GGUF file, a hub name; with --untrained also a config.json.",
+        ),
+    ] = NUMPY,
+    prompt_a: Annotated[Path | None, typer.Option("--prompt-a", metavar="FILE", help="Text of prompt A.")] = None,
+    prompt_b: Annotated[Path | None, typer.Option("--prompt-b", metavar="FILE", help="Text of prompt B.")] = None,
+    continuation: Annotated[
+        str | None,
+        typer.Option(
+            "--continuation",
+            metavar="FILE|random|generated|english",
+            help="A text file; random tokens; written by the model after prompt A; or Python's documentation.  "
+            "[default: english, for untrained-numpy random]",
+        ),
+    ] = None,
+    prompt: Annotated[str, typer.Option("--prompt", metavar="P", help="Tokens of each prompt.")] = "16",
+    t_max: Annotated[str, typer.Option("--t-max", metavar="T", help="Tokens of the continuation.")] = "256",
+    bias: Annotated[
+        str, typer.Option("--bias", metavar="B", help="Add B log(1 + t/P) to the logits of the prompt's keys.")
+    ] = "0",
+    untrained: Annotated[bool, typer.Option("--untrained", help="Its architecture, random weights.")] = False,
+    depth: Annotated[
+        str | None, typer.Option("--depth", metavar="L", help="Layers of untrained-numpy.  [default: 12]")
+    ] = None,
+    seed: Annotated[str, typer.Option("--seed", metavar="S", help="Of random weights, tokens and pieces.")] = "0",
+    latex: Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Write it as LaTeX.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write it as an HTML page.")] = None,
+    json: Json = False,
+    csv: Csv = None,
+    plot: Plot = None,
+    force: Force = False,
+) -> None:
+    """Certify that a network forgets its prompt at least as fast as a relay model.
+
+    Checks the theorem's hypotheses, measures its constants on two runs, and verifies the bound at every position of
+    every layer.  Exit code 1 if an inequality fails; hypotheses that fail are reported.
+    """
+    from relaymodel.control import PromptBias
+    from relaymodel.networks.certificate import certify
+    from relaymodel.networks.certificate.render import page
+
+    output = Output(json, csv, plot, force)
+    taken = [path.absolute() for path in (csv, plot, latex, html) if path is not None]
+    if len(set(taken)) < len(taken):
+        raise ValueError("--csv, --plot, --latex and --html must be different files")
+    for path in (latex, html):
+        if path is not None:
+            claim(path, force=force)
+    strength, random = number("--bias", bias), whole("--seed", seed, least=0)
+    P, steps = whole("--prompt", prompt), whole("--t-max", t_max, least=2)
+    if (prompt_a is None) != (prompt_b is None):
+        raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
+    for option, file in (("--prompt-a", prompt_a), ("--prompt-b", prompt_b)):
+        if file is not None and not file.is_file():
+            raise FileNotFoundError(f"{option} must be a text file, and there is none at {file}")
+    source = continuation or ("random" if model == NUMPY else "english")
+    with _warnings():
+        network = _network(model, untrained, depth, random, "float32", P + steps)
+        texts = _pairs(network, prompt_a, prompt_b, source, 1, P, steps, random)
+        certificate = certify(
+            network,
+            texts.prompt_a,
+            texts.prompt_b,
+            texts.continuation,
+            bias=PromptBias(strength) if strength else None,
+            provenance={"continuation": texts.description},
+            progress=True,
+        )
+    output.write_table(_columns(certificate), certificate.provenance)
+    for path, text in ((latex, certificate.latex), (html, lambda: page(certificate))):
+        if path is not None:
+            output.written(files.write_text(path, text(), overwrite=force))
+    if plot is not None:
+        from relaymodel.plotting import plot_certificate
+
+        output.write_figure(lambda: plot_certificate(certificate).get_figure(root=True))
+    if json:
+        print_json(_json(certificate))
+    else:
+        _print(certificate)
+    if not certificate.holds:
+        raise typer.Exit(1)
+
+
+def _columns(certificate: "Certificate") -> dict[str, list[Any]]:
+    """Return t, the measured distance at the last layer, and the decimal logarithm of every bound on it."""
+    bounds = {_key(name): certificate.log10_bound(name).tolist() for name, _, _ in certificate.ladder}
+    return {"t": certificate.t.tolist(), "distance": certificate.distance().tolist(), **bounds}
+
+
+def _key(name: str) -> str:
+    """Return the name of a step's column.
+
+    >>> _key("smallest, prompts")
+    'log10_smallest_prompts'
+    """
+    return f"log10_{name.replace(', ', '_').replace(' ', '_')}"
+
+
+def _json(certificate: "Certificate") -> dict[str, Any]:
+    check = certificate.verification
+    return {
+        "provenance": dict(certificate.provenance),
+        "applies": certificate.applies,
+        "holds": certificate.holds,
+        "inequalities": check.inequalities,
+        "failures": list(check.failures),
+        "hypotheses": [{"name": h.name, "holds": h.holds, "finding": h.finding} for h in certificate.hypotheses],
+        "steps": [
+            {"name": step.name, "holds_for": step.scope, "made_of": step.knows, "log10_ratio": above}
+            for step, (_, above, _) in zip(certificate.steps, certificate.ladder, strict=True)
+        ],
+        "certified": certificate.certified,
+        "measured": certificate.measured_only,
+        **_columns(certificate),
+    }
+
+
+def _print(certificate: "Certificate") -> None:
+    from relaymodel.networks.certificate.render import ladder, verdict
+
+    for key, value in certificate.provenance.items():
+        print(f"{key + ':':14} {value}")
+    print()
+    for hypothesis in certificate.hypotheses:
+        print(f"{'holds' if hypothesis.holds else 'FAILS'}  {hypothesis.name}: {hypothesis.finding}")
+    print()
+    print(f"{'step':18}{'log10 (bound / measured)':>26}{'gained':>9}  holds for")
+    for name, holds_for, _, above, gained in ladder(certificate):
+        print(f"{name:18}{above:>26}{gained:>9}  {holds_for}")
+    print(f"(mean over the continuation, last layer)\n\n{verdict(certificate)}")
