@@ -222,6 +222,45 @@ class TestStatedErrors:
         assert repr(fit_power_law(Curve(self.t, D, 0 * D))) == repr(fit_power_law(Curve(self.t, D)))
 
 
+class TestPairs:
+    t = log_integers(4, 2048, 48)
+
+    def curves(self, rng, n):
+        """Pairs that turn and wave over the whole curve, which leaves no scatter along t."""
+        x = np.log(self.t)
+        waves = np.sin(x[None, :] * 1.5 + rng.uniform(0, 6, (n, 1))) + rng.standard_normal((n, 1)) * (x - x.mean()) / 2
+        return [Curve(self.t, self.t**-0.5 * np.exp(0.05 * w + 0.01 * rng.standard_normal(x.size))) for w in waves]
+
+    @pytest.mark.parametrize("n", [3, 12])
+    def test_errors_from_pairs_cover(self, rng, n):
+        hits, local = [], []
+        for _ in range(80):
+            curves = self.curves(rng, n)
+            fit = fit_power_law(curves)
+            hits.append(abs(fit.alpha - 0.5) < 1.96 * fit.stderr)
+            found = estimate_exponent(curves, [30.0, 300.0])
+            local.append(np.abs(found.alpha - 0.5) < 1.96 * found.stderr)
+        assert np.sum(hits) >= 69  # 76 expected; fewer than 69 once in 300
+        assert np.all(np.sum(local, axis=0) >= 69)
+
+    def test_the_mean_is_geometric_and_names_the_pairs(self):
+        one, two = Curve(self.t, self.t**-0.4), Curve(self.t, 9 * self.t**-0.6)
+        fit = fit_power_law([one, two])
+        assert fit.alpha == pytest.approx(0.5, abs=1e-9)
+        assert fit.amplitude == pytest.approx(3, rel=1e-8)
+        assert fit.provenance["pairs"] == "2"
+        assert fit.noise_stderr == pytest.approx(12.7062 / 1.96 * 0.1, rel=1e-3)  # Student's t, 1 degree of freedom
+
+    def test_limits_take_pairs(self, rng):
+        curves = self.curves(rng, 8)
+        assert extrapolate_exponent(curves).noise_stderr > 0
+        assert extrapolate_exponent(curves[:1]).value == extrapolate_exponent(curves[0]).value
+
+    def test_pairs_share_their_t(self):
+        with pytest.raises(ValueError, match="same t"):
+            fit_power_law([Curve(self.t, self.t), Curve(self.t + 1, self.t)])
+
+
 class TestPowerLaw:
     def test_exact(self):
         t = np.geomspace(20, 1e5, 50)

@@ -140,7 +140,7 @@ class Cells:
         """Log prior weights of the candidates: white noise, noise along t and noise along log t are equally likely."""
         along = 0 if (self.t[-1] - self.t[0]) / 8 <= 2 * float(np.min(np.diff(self.t))) else WIDTHS[0] * len(SHARES)
         fades = WIDTHS[1] * len(SHARES[1::2])
-        return np.log(np.concatenate([[1.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)]))
+        return np.asarray(np.log(np.concatenate([[1.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)])))
 
     def _averaged(self, tau: float) -> Array:
         """Return exp(-|t - t'|/tau) averaged over pairs of cells (K, K); the exponential factorises."""

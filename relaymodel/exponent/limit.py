@@ -1,6 +1,6 @@
 """The limit of the exponent at t to infinity, extrapolated in powers of 1/log t."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from relaymodel.checks import positive_integer, real
 from relaymodel.curve import Curve
 from relaymodel.exponent.cells import LEAST, Cells, UnderdeterminedError, window
+from relaymodel.exponent.pairs import pool
 from relaymodel.exponent.power_law import fit_power_law
 from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.series import HIGHEST, fit_series, truncation
@@ -75,7 +76,7 @@ class Limit:
 
 
 def extrapolate_exponent(
-    source: Curve | RelayModel,
+    source: Curve | RelayModel | Sequence[Curve],
     *,
     t_min: float | None = None,
     t_max: float | None = None,
@@ -101,7 +102,9 @@ def extrapolate_exponent(
     Parameters
     ----------
     source
-        A curve, or a model.  Of a model, `local_exponent` is taken at 11 points, not the limit that is known.
+        A curve, a list of curves of independent pairs on the same t, or a model.  Of pairs, the geometric mean is used,
+        with a stderr that says how they differ.  Of a model, `local_exponent` is taken at 11 points, not the limit that
+        is known.
     t_min, t_max
         The window.  For a curve, as in `fit_power_law`; t below 2 is not used.  For a model, by default from
         2^20, times P/2^10 for prompts longer than 2^10, to the 1.5th power of that: 2^20 to 2^30.
@@ -138,8 +141,12 @@ def extrapolate_exponent(
         if prompt is not None:
             raise ValueError(f"prompt must be left out for a model, which has its own, got {prompt!r}")
         return _of_model(source, t_min, t_max, MODEL_DEGREE if degree is None else degree)
+    if isinstance(source, (list, tuple)):
+        source = pool(source).curve
     if not isinstance(source, Curve):
-        raise TypeError(f"source must be a Curve or a RelayModel, got one of type {type(source).__name__}")
+        raise TypeError(
+            f"source must be a Curve or a RelayModel, or a list of Curves, got one of type {type(source).__name__}"
+        )
     return _of_curve(source, t_min, t_max, degree, _prompt(source, prompt))
 
 

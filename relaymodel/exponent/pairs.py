@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from relaymodel.checks import show
 from relaymodel.curve import Curve
-from relaymodel.exponent.cells import Array
+from relaymodel.exponent.cells import Array, Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,17 @@ class Pairs:
     def count(self) -> int:
         """Number of pairs, 0 if they are not known one by one."""
         return len(self.deviations)
+
+    def errors(self, used: Curve, cells: Cells, functional: Array) -> Array:
+        """Return standard errors (M,) of what is linear in the cells' log D, `functional` (K, M), from the pairs.
+
+        The variance of n values, one a pair, over n: that of a bootstrap over whole pairs, which are blocks as long as
+        the curve, in the limit of many draws and without its bias of (n-1)/n.  The error is stretched so that 1.96 of
+        it are the interval of Student's t with n - 1 degrees of freedom.
+        """
+        values = np.stack([cells.mean(row) for row in self.part(used)]) @ functional
+        stretch = float(stdtrit(self.count - 1, 0.975)) / 1.96
+        return np.asarray(stretch * np.sqrt(np.sum(values**2, axis=0) / (self.count * (self.count - 1))))
 
     def part(self, used: Curve) -> Array:
         """Return the deviations at the points of a part of the curve, shape (n, T')."""
@@ -54,4 +66,6 @@ def pool(curves: Curve | Sequence[Curve]) -> Pairs:
     logs = np.log(np.stack([curve.distance for curve in curves]))
     mean = logs.mean(axis=0)
     shared = {k: v for k, v in first.provenance.items() if all(c.provenance.get(k) == v for c in curves)}
-    return Pairs(Curve(first.t, np.exp(mean), None, {**shared, "pairs": str(len(curves))}), logs - mean)
+    deviations = logs - mean
+    stderr = np.exp(mean) * np.sqrt(np.sum(deviations**2, axis=0) / (len(curves) * (len(curves) - 1)))
+    return Pairs(Curve(first.t, np.exp(mean), stderr, {**shared, "pairs": str(len(curves))}), deviations)

@@ -1,6 +1,6 @@
 """A power law fitted to a window of a curve, with an honest error and a test of whether it is one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,6 +8,7 @@ from scipy.special import fdtrc
 
 from relaymodel.curve import Curve
 from relaymodel.exponent.cells import Array, Cells, window
+from relaymodel.exponent.pairs import pool
 from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.smoothing import smooth
 
@@ -82,7 +83,9 @@ class PowerLaw:
         return table("Power law", [*rows, *self.provenance.items()])
 
 
-def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | None = None) -> PowerLaw:
+def fit_power_law(
+    curve: Curve | Sequence[Curve], *, t_min: float | None = None, t_max: float | None = None
+) -> PowerLaw:
     r"""Fit $D = A t^{-\alpha}$ to a window by least squares of log D on log t.
 
     Every length of log t weighs the same: on log-spaced points this is `np.polyfit(log t, log D, 1)`; on dense
@@ -100,7 +103,8 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
     Parameters
     ----------
     curve
-        At least 6 points in the window.
+        At least 6 points in the window.  A list holds curves of independent pairs on the same t: their geometric mean
+        is fitted, and the noise is taken from how the pairs differ.
     t_min, t_max
         The window.  `t_max` is by default the last t.  `t_min` is by default 16 if at least a decade and 6 points
         remain from there on, otherwise the first t.
@@ -120,7 +124,8 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
     >>> fit_power_law(Curve(t, np.log(t) / t))  # the limit is 1
     PowerLaw(alpha = ..., t = 100..1e+07, not adequate, drift = ...)
     """
-    used = window(curve, t_min, t_max)
+    pairs = pool(curve)
+    used = window(pairs.curve, t_min, t_max)
     cells = Cells.of(used)
     fit = smooth(cells, np.empty(0))
     n = cells.x.size
@@ -131,17 +136,19 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
     log_amplitude, alpha = functional @ cells.y
     residual = cells.y - line @ (log_amplitude, alpha)
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
-    covariance = functional @ (fit.noise + fit.shared) @ functional.T
+    variance = np.diag(functional @ (fit.noise + fit.shared) @ functional.T)
+    if pairs.count:
+        variance = pairs.errors(used, cells, functional.T) ** 2
     drift, drift_stderr, p_value = _bend(cells, fit.noise, fit.shared, fit.freedom)
     misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
     centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
     return PowerLaw(
         alpha=float(alpha) + 0.0,
-        stderr=float(np.sqrt(covariance[1, 1] + misfit)),
-        noise_stderr=float(np.sqrt(covariance[1, 1])),
+        stderr=float(np.sqrt(variance[1] + misfit)),
+        noise_stderr=float(np.sqrt(variance[1])),
         naive_stderr=float(naive),
         amplitude=float(np.exp(log_amplitude)),
-        amplitude_stderr=float(np.exp(log_amplitude) * np.sqrt(covariance[0, 0] + misfit * centre**2)),
+        amplitude_stderr=float(np.exp(log_amplitude) * np.sqrt(variance[0] + misfit * centre**2)),
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
         drift=drift,
@@ -150,7 +157,7 @@ def fit_power_law(curve: Curve, *, t_min: float | None = None, t_max: float | No
         adequate=p_value >= LEVEL,
         scatter=fit.scatter,
         correlation_length=fit.correlation_length,
-        provenance=curve.provenance,
+        provenance=used.provenance,
     )
 
 

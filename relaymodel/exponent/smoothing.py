@@ -27,6 +27,8 @@ class Smooth:
         Degrees of freedom of the scatter.
     effective
         Effective number of parameters of the spline.
+    functional (K, M)
+        How much each cell counts in each exponent.
     """
 
     alpha: Array
@@ -37,6 +39,13 @@ class Smooth:
     correlation_length: float
     freedom: int
     effective: float
+    functional: Array
+
+    @property
+    def systematic(self) -> Array:
+        """The part of the variance (M,) that is not noise: smoothing bias, and choice of the bandwidth."""
+        random = np.sum(self.functional * ((self.noise + self.shared) @ self.functional), axis=0)
+        return np.asarray(np.maximum(self.variance - random, 0.0))
 
 
 def smooth(cells: Cells, at: Array) -> Smooth:
@@ -110,6 +119,7 @@ def smooth(cells: Cells, at: Array) -> Smooth:
         correlation_length=float(length),
         freedom=n - 3,
         effective=float(effective),
+        functional=-functional / width,
     )
 
 

@@ -4,7 +4,8 @@
 
 Every data set is seeded by its number alone, so that a row can be repeated, and a longer run holds a shorter one.
 Estimators are asked for what they promise: local exponents, the power of a power law, the limit, the parameters of the
-relay model.  `--alternatives` adds what other programs say of the same data.
+relay model.  `--estimators alternatives` shows what other programs say of
+the same data; it needs lmfit.
 """
 
 import argparse
@@ -162,8 +163,41 @@ def strength_and_bias(curve, truth):
         yield from _fitted(curve, truth, depth=truth.depth, bias=None)
 
 
+def alternatives(curve, truth):
+    """What other programs say of a power law, held against the power of the window and against the limit.
+
+    All fit the same points by their default settings; each error is the one that the program reports.
+    """
+    import lmfit
+    from scipy.optimize import curve_fit
+
+    part = curve.window(t_min=16)
+    x, y = np.log(part.t), np.log(part.distance)
+    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+    found = {"np.polyfit": (-slope, np.sqrt(covariance[0, 0]))}
+    start = (part.distance[0] * part.t[0] ** 0.5, 0.5)
+    values, covariance = curve_fit(lambda t, A, a: A * t**-a, part.t, part.distance, p0=start, maxfev=5000)
+    found["curve_fit"] = values[1], np.sqrt(covariance[1, 1])
+    model = lmfit.models.PowerLawModel()
+    fitted = model.fit(part.distance, x=part.t, amplitude=start[0], exponent=-0.5)
+    error = fitted.params["exponent"].stderr
+    found["lmfit"] = -fitted.params["exponent"].value, np.nan if error is None else error
+    law = fit_power_law(curve)
+    found["fit_power_law"] = law.alpha, law.stderr
+    exact = Curve(part.t, np.exp(truth.log[part.t.astype(int) - 1]))
+    own = {
+        "np.polyfit": -np.polyfit(np.log(exact.t), np.log(exact.distance), 1)[0],
+        "fit_power_law": fit_power_law(exact).alpha,
+    }
+    best = curve_fit(lambda t, A, a: A * t**-a, exact.t, exact.distance, p0=start, maxfev=5000)[0][1]
+    for name, (value, error) in found.items():
+        yield f"{name}, window", own.get(name, best), interval(value, error)
+        yield f"{name}, limit", truth.limit, interval(value, error)
+
+
 ESTIMATORS = {"local": local, "power": power, "limit": limit, "strength": strength}
-ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_and_bias}
+ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_and_bias, "alternatives": alternatives}
+DEFAULT = [name for name in ESTIMATORS if name != "alternatives"]  # these need lmfit
 
 
 def run(estimators, truths, noises, grids, sets, *, progress=False):
@@ -218,7 +252,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--csv", type=Path)
-    for name, all_of in (("estimators", ESTIMATORS), ("truths", TRUTHS), ("noises", NOISES), ("grids", GRIDS)):
+    parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=DEFAULT)
+    for name, all_of in (("truths", TRUTHS), ("noises", NOISES), ("grids", GRIDS)):
         parser.add_argument(f"--{name}", nargs="+", choices=list(all_of), default=list(all_of))
     options = parser.parse_args()
     titles = f"{'truth':<9} {'noise':<12} {'points':>5} {'estimate':<24} {'sets':>5}"
