@@ -141,9 +141,13 @@ def test_biased_influence_is_the_simulation_beyond_the_recursion(model, bias):
 
 
 @pytest.mark.parametrize("model", [*STACKS, RelayModel.uniform(10**9, 64, 8), RelayModel.uniform(1, 3, 1e-9)])
-def test_without_a_bias_it_is_the_exact_influence_to_1e300(model):
-    t = [1, 100, 2**14, 2**14 + 1, 10**6, 1e20, 1e100, 1e300]
+def test_without_a_bias_it_is_the_exact_influence(model):
+    t = [1, 100, 2**14, 2**14 + 1, 10**6, 1e20, 1e100]
     np.testing.assert_allclose(biased_influence(model, PromptBias(0), t), influence(model, t), rtol=1e-9)
+
+
+def test_far_out_it_is_the_exact_influence():
+    np.testing.assert_allclose(biased_influence(UNEQUAL, PromptBias(0), 1e290), influence(UNEQUAL, 1e290), rtol=1e-9)
 
 
 def test_shapes():
@@ -438,7 +442,7 @@ BAD = [
     (lambda: biased_influence("model", PromptBias(1), 1), TypeError, "model must be a RelayModel"),
     (lambda: biased_influence(SIX, PromptBias(1), [10**400]), ValueError, "t must be whole numbers from 1 to 1e300"),
     (lambda: biased_influence(RelayModel(10**400, [Layer(1)]), PromptBias(1), 1), ValueError, "prompt must be at most"),
-    (lambda: turning_point(SIX, PromptBias(1.5, -1000)), ValueError, "within the range of float64 for large t"),
+    (lambda: turning_point(SIX, PromptBias(1.5, -1000)), ValueError, "influence must lie within the range of float64"),
     (lambda: turning_point(SIX, PromptBias(1 + Fraction(1, 10**310))), ValueError, "before t = 1e300"),
     (lambda: turning_point(SIX, PromptBias(1 + Fraction(1, 10**299))), ValueError, "before t = 1e300"),
     (lambda: bias_limit(SIX, PromptBias(-0.1)), ValueError, "strength of at least 0"),
@@ -501,6 +505,15 @@ def test_extremes_of_depth():
     turn = turning_point(model, PromptBias(50))
     assert turn.t > turn.earliest == pytest.approx(10**9 / 49)
     assert turn.influence == 1  # but for 1e-100 or so
+
+
+@pytest.mark.parametrize("model", [SIX, ONE.with_prompt(1), RelayModel.uniform(100, 20, 1, Fraction(1, 3))])
+@pytest.mark.parametrize("excess", [1e-6, 1e-3])
+def test_a_turn_is_found_where_the_influence_is_flat_to_rounding(model, excess):
+    """With a share of 1 - 1e-13 only what one layer lets through counts: the closed form, though D hardly moves."""
+    turn = turning_point(model, PromptBias(1 + excess, 30))
+    assert turn.t == pytest.approx(turn.earliest, rel=1e-5, abs=1)
+    assert turn.t >= turn.earliest * (1 - 1e-6) - 1
 
 
 def test_amplitudes_beyond_the_float_range():

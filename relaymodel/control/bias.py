@@ -58,6 +58,12 @@ class PromptBias:
         slope = (float(self.strength - 1) - 1 / u) / (1 + 1 / u)
         return float(self.offset) + float(self.strength) * np.log1p(u) - np.log(u), slope
 
+    def odds_steps(self, t: Floats, prompt: int) -> Floats:
+        """Return the change of `log_odds` from t to t + 1, shape (T,), without cancellation."""
+        n = prompt + t
+        steps: Floats = float(self.strength - 1) * np.log1p(1 / n) + np.log1p(-(prompt / n) / (t + 1))
+        return steps
+
 
 @dataclass(frozen=True)
 class ConstantShare:
@@ -94,6 +100,10 @@ class ConstantShare:
     def log_odds(self, t: Floats, prompt: int) -> tuple[Floats, Floats]:  # noqa: ARG002
         r"""Return $\log\frac{c}{1-c}$ and its derivative by log t, which is 0, shape (T,) each."""
         return np.full_like(t, self._odds), np.zeros_like(t)
+
+    def odds_steps(self, t: Floats, prompt: int) -> Floats:  # noqa: ARG002
+        """Return the change of `log_odds` from t to t + 1, which is 0, shape (T,)."""
+        return np.zeros_like(t)
 
     @property
     def _odds(self) -> float:

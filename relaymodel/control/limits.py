@@ -15,12 +15,12 @@ from relaymodel.control.response import (
     LATEST,
     RECURSION,
     Bias,
+    biased_influence,
     check_bias,
     check_bias_model,
     check_positive,
     find_turn,
     recursion,
-    respond,
 )
 from relaymodel.exponent.result import table
 from relaymodel.model import RelayModel
@@ -327,7 +327,7 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
         end = min(max(2.0 * RECURSION, 100 * earliest, 1e3 * end), LATEST)
         t = find_turn(model, bias, earliest, end)
         if t < math.inf:
-            D = float(respond(model, bias, np.array([max(1.0, np.rint(t))])).values[-1, 0])
+            D = biased_influence(model, bias, max(1.0, float(np.rint(t))))
             if t <= RECURSION:
                 return TurningPoint(model, bias, t, 0.0, D, earliest, "recursion")
             return TurningPoint(model, bias, t, max(1.0, TURN_ERROR * t), D, earliest, "differential equations")

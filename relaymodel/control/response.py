@@ -65,7 +65,8 @@ def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Any:
     Raises
     ------
     TypeError, ValueError
-        For unusable arguments, among them a bias that is a function: `simulate` takes it.
+        For unusable arguments, among them a bias that is a function: `simulate` takes it; for values below the range
+        of float64.
 
     Examples
     --------
@@ -81,7 +82,15 @@ def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Any:
     times = np.asarray(given, dtype=np.float64)
     demand("t", times, (times >= 1) & (times <= LATEST) & (times == np.floor(times)), "whole numbers from 1 to 1e300")
     order, inverse = np.unique(times, return_inverse=True)
-    values = respond(model, bias, order).values[-1][inverse].reshape(times.shape)
+    found = respond(model, bias, order).values[-1]
+    positive = all(min(pair) >= 0 < max(pair) for pair in strengths(model)) and any(l.relay for l in model.layers)
+    lost = np.abs(found) < np.finfo(np.float64).tiny
+    if positive and lost.any():
+        raise ValueError(
+            f"the influence must lie within the range of float64, but at t = {order[np.argmax(lost)]:.6g} it does not "
+            f"under {show(bias)}"
+        )
+    values = found[inverse].reshape(times.shape)
     return values if times.shape else float(values)
 
 
@@ -113,13 +122,12 @@ def respond(model: RelayModel, bias: Bias, t: Array) -> Response:
 def find_turn(model: RelayModel, bias: Bias, after: float, until: float) -> float:
     """Return the first t at which D turns from falling to rising, infinity if there is none up to `until`.
 
-    It is known not to turn before `after`: there D may be so flat that rounding would seem to make it rise.
+    It is known not to turn before `after`: there D may be flat to 1e-307, below what the equations are solved to.
     """
     first = _Beginning(model, bias)
-    known = min(math.floor(after), RECURSION)
-    rises = first.steps[-1, max(known - 1, 0) : RECURSION] > 0
+    rises = first.steps[-1] > 0
     if rises.any():
-        return float(np.argmax(rises)) + max(known, 1)
+        return float(np.argmax(rises)) + 1
     flow, falling_until = _Flow(model, bias), math.log(max(after, 1.0)) - 1e-9
 
     def rising(tau: float, state: Array) -> float:
@@ -134,13 +142,23 @@ class _Beginning:
     """The recursion up to t = 2^14 and a token beyond: D and X - D of every depth, shape (L, 2^14 + 1)."""
 
     def __init__(self, model: RelayModel, bias: Bias) -> None:
-        odds, _ = bias.log_odds(np.arange(1.0, RECURSION + 2), model.prompt)
+        t = np.arange(1.0, RECURSION + 2)
+        odds, _ = bias.log_odds(t, model.prompt)
         self.values, self.gaps = recursion(model, expit(odds), expit(-odds))
         if not (np.isfinite(self.values).all() and np.isfinite(self.gaps).all()):
             raise ValueError(f"the values must stay within the range of float64, but do not for {show(model)}")
-        # differences from token to token, of whichever of the two has more digits
-        finer = np.abs(self.gaps[:, :-1]) < np.abs(self.values[:, :-1])
-        self.steps = np.where(finer, -np.diff(self.gaps), np.diff(self.values))
+        # D(t+1) - D(t) and the gap's excess over its mean, by a recursion of their own: D may be flat to rounding
+        change = -expit(odds[:-1]) * expit(-odds[1:]) * np.expm1(bias.odds_steps(t[:-1], model.prompt))
+        rest = expit(-odds[1:])
+        self.steps, self.excess = np.empty((model.depth, RECURSION)), np.empty((model.depth, RECURSION))
+        step, mean, dmean = np.zeros(RECURSION), np.ones(RECURSION), np.zeros(RECURSION)
+        for l, (relay, residual) in enumerate(strengths(model)):
+            step = residual * step + relay * (change * mean + rest * dmean)  # of the gap
+            sums = np.cumsum(t[:-1] * step)
+            excess = np.append(0.0, sums[:-1]) / t[:-1]
+            mean = np.cumsum(self.gaps[l, :-1]) / t[:-1]
+            dmean = (excess + step) / t[1:]
+            self.steps[l], self.excess[l] = -step, excess
 
     def slopes(self, t: Array) -> Array:
         """Return dD/dlog t at whole t <= 2^14, shape (L, T), from central differences (at t = 1 a forward one)."""
@@ -149,17 +167,21 @@ class _Beginning:
         return slopes
 
     def state(self) -> Array:
-        """Return the integral means of x and of the gap at t = 2^14, and minus the latter's derivative, shape (3L,)."""
+        """Return the integral means of x and of the gap at t = 2^14, and h (see `_Flow`), shape (3L,)."""
         t, last = float(RECURSION), RECURSION - 1
         slope = self.slopes(np.array([t]))[:, 0]
         x, gap = self.values[:, :RECURSION], self.gaps[:, :RECURSION]
         M = (x.sum(axis=1) - 0.5 * x[:, last] - slope / (8 * t)) / t
         G = (gap.sum(axis=1) - 0.5 * gap[:, last] + slope / (8 * t)) / t
-        return np.concatenate([M, G, G - gap[:, last]])
+        return np.concatenate([M, G, slope / (8 * t * t) - self.excess[:, last]])
 
 
 class _Flow:
-    """The differential equations beyond t = 2^14, with tau = log t."""
+    """The differential equations beyond t = 2^14, with tau = log t.
+
+    The state holds, for each layer's output, the integral means M of x and G of the gap, and
+    h = G - gap + gap/(2t), from which the mean's derivative is h + x'/(2t) without cancellation; h' = x' - h - x'/(2t).
+    """
 
     def __init__(self, model: RelayModel, bias: Bias) -> None:
         self.depth, self.prompt, self.bias = model.depth, model.prompt, bias
@@ -183,14 +205,21 @@ class _Flow:
             out.append((x, gap, dx))
             mean = means[l] + (0.5 * x + 0.125 * dx / t) / t
             mean_gap = means[L + l] + (0.5 * gap - 0.125 * dx / t) / t
-            dmean = means[2 * L + l] + 0.5 * (dx + gap) / t
+            dmean = means[2 * L + l] + 0.5 * dx / t
         return np.array(out).T
+
+    def equations(self, tau: float, state: Array) -> Array:
+        """Return the derivative of the state by tau."""
+        out = self.layers(tau, state)
+        out[2] *= 1 - 0.5 * math.exp(-tau)
+        change: Array = out.ravel() - state
+        return change
 
     def solve(self, start: Array, last: float, *, at: Array | None = None, event: Any = None) -> Any:
         """Integrate from t = 2^14 to `last`, keeping the states `at` some t; stop at an event."""
         first, end = math.log(RECURSION), math.log(last)
         result = solve_ivp(
-            lambda tau, state: self.layers(tau, state).ravel() - state,
+            self.equations,
             (first, end),
             start,
             method="DOP853",
