@@ -59,7 +59,7 @@ def operator_norm(matrix: Array, error: float = 0.0) -> float:
     """
     frobenius = above(float(np.linalg.norm(matrix)) * (1 + gamma(matrix.size)))
     best = frobenius
-    if frobenius > 0 and min(matrix.shape) > 1:
+    if frobenius > 1e-250 and min(matrix.shape) > 1:
         scale = 2.0 ** -math.floor(math.log2(frobenius))  # exact, and keeps the products from under- and overflow
         w = matrix * scale
         gram = w.T @ w if w.shape[0] >= w.shape[1] else w @ w.T
