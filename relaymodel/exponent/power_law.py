@@ -9,6 +9,7 @@ from scipy.special import fdtrc
 from relaymodel.curve import Curve
 from relaymodel.exponent.cells import Array, Cells, window
 from relaymodel.exponent.pairs import pool
+from relaymodel.exponent.regression import linear_errors
 from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.smoothing import smooth
 
@@ -95,7 +96,7 @@ def fit_power_law(
     `naive_stderr` where its limit is 1 (THEORY section 3); `extrapolate_exponent` is for the limit.  The standard
     error is the root of `noise_stderr`^2 + max(0, `drift`^2 - 3.84 `drift_stderr`^2)/12, where the last term is the
     variance of an exponent that drifts evenly over the window, as far as the drift is significant, and the noise is the
-    one `estimate_exponent` finds.
+    one the residuals of the line show if it is adequate, and the one `estimate_exponent` finds if it is not.
     `adequate` tests the bend: the generalised least squares gain from adding $(\log t)^2$ and $(\log t)^3$,
     as an F statistic.  Whether the window can tell a power law from $A t^{-a} + c$, $A (\log t)^k/t$ and the relay
     model, and what would be needed if not, is what `relaymodel.fitting.compare_laws` answers.
@@ -136,10 +137,13 @@ def fit_power_law(
     log_amplitude, alpha = functional @ cells.y
     residual = cells.y - line @ (log_amplitude, alpha)
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
-    variance = np.diag(functional @ (fit.noise + fit.shared) @ functional.T)
+    drift, drift_stderr, p_value = _bend(cells, fit.noise, fit.shared, fit.freedom)
     if pairs.count:
         variance = pairs.errors(used, cells, functional.T) ** 2
-    drift, drift_stderr, p_value = _bend(cells, fit.noise, fit.shared, fit.freedom)
+    elif p_value >= LEVEL:  # the line leaves the noise more room than a spline does, which follows some of it
+        variance = linear_errors(cells, line, functional.T) ** 2 + np.diag(functional @ fit.shared @ functional.T)
+    else:
+        variance = np.diag(functional @ (fit.noise + fit.shared) @ functional.T)
     misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
     centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
     return PowerLaw(

@@ -17,6 +17,9 @@ Means = Callable[[Array], Array]
 ROUNDING = 1e-8
 """Noise in log D that is never undercut: formulas are not evaluated better."""
 
+FLOOR = 2.0**-51
+"""The same for straight lines, which are limited by float64 alone."""
+
 STEP = 1e-6
 IGNORED = 1e-3
 LEAP = 1.0
@@ -356,6 +359,30 @@ def shifts(problem: Problem, noise: Noise, solution: Solution, deviations: Array
     reach = float(stdtrit(n - 1, 0.975)) * np.sqrt(np.diag(covariance))
     centre = np.concatenate([solution.theta, solution.factors]) if problem.free else solution.theta
     return replace(solution, covariance=covariance, lower=centre - reach, upper=centre + reach, freedom=n - 1.0)
+
+
+def linear_errors(cells: Cells, design: Array, functional: Array) -> Array:
+    """Return standard errors (M,) of what is linear in log D, `functional` (K, M), by the residuals of a linear fit.
+
+    `design` (K, q) spans what is fitted.  1.96 errors are the 95 % interval of the mixture of Student's t over the
+    candidates for the noise.
+    """
+    noise = Noise.of(cells)
+    freedom = cells.x.size - design.shape[1]
+    white = noise.inverses @ np.column_stack([design, cells.y])
+    frames, _ = np.linalg.qr(white[:, :, :-1])
+    data = white[:, :, -1]
+    inside = np.einsum("ckq,ck->cq", frames, data)
+    rss = np.sum(data**2, axis=1) - np.sum(inside**2, axis=1)
+    rss = np.maximum(rss, 0.0) + cells.x.size * FLOOR**2
+    normal = np.swapaxes(white[:, :, :-1], 1, 2) @ white[:, :, :-1]
+    evidence = noise.prior - noise.logdet - 0.5 * np.linalg.slogdet(normal)[1] - 0.5 * freedom * np.log(rss)
+    weights = np.exp(evidence - evidence.max())
+    colored = np.linalg.solve(
+        np.swapaxes(noise.inverses, 1, 2), np.broadcast_to(functional, (len(rss), *functional.shape))
+    )
+    errors = np.sqrt(np.sum(colored**2, axis=1) * (rss / freedom)[:, None])
+    return _quantile(0.975, weights / weights.sum(), np.zeros_like(errors), errors, freedom) / 1.96
 
 
 def lack_of_fit(problem: Problem, solution: Solution) -> float:
