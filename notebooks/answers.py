@@ -12,6 +12,7 @@ from typing import Any
 import sympy
 
 import relaymodel as rm
+from relaymodel import control
 
 
 @dataclass(frozen=True)
@@ -143,4 +144,81 @@ EXERCISES |= {
         lambda: float(rm.derive(6, relay=1).limit.exponent), hints={0.55: "That is the exponent of the window."}
     ),
     "4.5": Exercise(lambda: 6, hints={5: "L - 1 = 5."}),
+}
+
+EXERCISES |= {
+    "5.1": Exercise(
+        lambda: Fraction(5, 9),
+        hints={
+            Fraction(25, 72): "That is the lower bound.",
+            Fraction(10, 9): "Divide by k! = 2.",
+            Fraction(19, 36): "That is h_2 itself.",
+        },
+    ),
+    "5.2": Exercise(
+        lambda: 2, hints={1: "h_1 = p_1 is its own bound, and it enters with two layers.", 3: "h_2 enters."}
+    ),
+    "5.3": Exercise(
+        lambda: float(rm.derive(3, relay=sympy.Rational(1, 2)).limit.A),
+        hints={0.125: "Divide by (L - 1)! = 2.", 1 / 48: "The factorial is (L - 1)!, not L!."},
+    ),
+    "5.4": Exercise(lambda: 100, hints={10: "Square it.", 50: "That is the answer for six layers."}),
+    "5.5": Exercise(lambda: 0.75, hints={0.25: "The exponent is 1 - beta."}),
+    "6.1": Exercise(
+        lambda: rm.token_influence(uniform(1, 1, 0.5, residual=0.5), 1000, 1000),
+        hints={0.5: "It is also one of the thousand tokens of the mean.", 0.0005: "That is the share of the others."},
+    ),
+    "6.2": Exercise(lambda: 7, hints={6: "2^-6 is 0.0156.", 8: "Seven do."}),
+    "6.3": Exercise(
+        lambda: rm.derive(2, relay=sympy.Rational(1, 2), residual=sympy.Rational(1, 2)).continuum_density.density,
+        hints={},
+    ),
+    "6.4": Exercise(lambda: "no", hints={"yes": "Compute it: q and token_influence are both at hand."}),
+    "6.5": Exercise(
+        lambda: "relay",
+        hints={"residual": "It makes the right arm.", "softmax": "There is no softmax here, and still a left arm."},
+    ),
+}
+
+EXERCISES |= {
+    "7.1": Exercise(
+        lambda: 0.5, hints={1: "That is the exponent of the true difference.", 2: "The root, not the square."}
+    ),
+    "7.2": Exercise(
+        lambda: rm.rms_influence(uniform(64, 1, 1), 64),
+        hints={0.5: "That is D. Squares add: the root of P, not P.", 0.125: "Divide by N = 128, not by t."},
+    ),
+    "7.3": Exercise(lambda: "no", hints={"yes": "Look at the local exponent at t = 1024."}),
+    "7.4": Exercise(lambda: "no", hints={"yes": "Are the laws told apart in this window?"}),
+    "7.5": Exercise(lambda: "yes", hints={"no": "What does a constant factor do to a line on log-log paper?"}),
+}
+
+
+def share(strength: float, prompt: int, t: int) -> Fraction:
+    """Return the prompt's share of the attention under a bias of whole strength."""
+    weight = prompt * Fraction(prompt + t, prompt) ** int(strength)
+    return weight / (weight + t)
+
+
+EXERCISES |= {
+    "8.1": Exercise(
+        lambda: share(1, 64, 64),
+        hints={Fraction(1, 2): "That is the limit for large t, or the share without a bias."},
+    ),
+    "8.2": Exercise(
+        lambda: float(control.bias_limit(uniform(64, 1, 1), control.ConstantShare(Fraction(1, 2))).limit),
+        hints={1.5: "That is the gap. Subtract it from f(1) = 2.", 2: "That is f(1), on the prompt."},
+    ),
+    "8.3": Exercise(
+        lambda: control.turning_point(uniform(100, 1, 1), rm.PromptBias(Fraction(11, 10))).t,
+        hints={100: "Divide P by beta - 1.", 90.9090909: "Divide P by beta - 1, not by beta."},
+    ),
+    "8.4": Exercise(
+        lambda: control.reminder_limit(uniform(64, 2, 1), rm.Reminders(64, 8)).between,
+        hints={Fraction(1, 2): "Subtract what the residual connections alone carry: f(1) - 1.", 3: "Times R/M."},
+    ),
+    "8.5": Exercise(
+        lambda: control.plan_reminders(uniform(64, 2, 1), level=1).at_least,
+        hints={Fraction(1, 4): "f(1) - 1 = 3, not 4.", 3: "That is M/R."},
+    ),
 }
