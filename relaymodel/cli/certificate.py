@@ -12,6 +12,8 @@ from relaymodel.cli.options import Csv, Force, Json, Plot
 from relaymodel.cli.output import Output, claim, print_json
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from relaymodel.networks.certificate import Certificate
 
 
@@ -92,16 +94,21 @@ def certify(
     for path, text in ((latex, certificate.latex), (html, lambda: page(certificate))):
         if path is not None:
             output.written(files.write_text(path, text(), overwrite=force))
-    if plot is not None:
-        from relaymodel.plotting import plot_certificate
-
-        output.write_figure(lambda: plot_certificate(certificate).get_figure(root=True))
+    output.write_figure(lambda: _draw(certificate))
     if json:
         print_json(_json(certificate))
     else:
         _print(certificate)
     if not certificate.holds:
         raise typer.Exit(1)
+
+
+def _draw(certificate: "Certificate") -> "Figure":
+    from relaymodel.plotting import panels, plot_certificate
+
+    figure = panels()
+    plot_certificate(certificate, ax=figure.axes[0])
+    return figure
 
 
 def _columns(certificate: "Certificate") -> dict[str, list[Any]]:
