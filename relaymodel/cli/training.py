@@ -47,7 +47,7 @@ def train(
     seed: Annotated[str, typer.Option("--seed", metavar="S", help="The first seed.")] = "0",
     preset: Annotated[
         str,
-        typer.Option("--preset", metavar="NAME", help="standard: about ten minutes a training.  quick: seconds."),
+        typer.Option("--preset", metavar="NAME", help="standard: five minutes a training.  quick: seconds."),
     ] = "standard",
     depth: Annotated[str | None, typer.Option("--depth", metavar="L", help="Number of blocks.")] = None,
     width: Annotated[str | None, typer.Option("--width", metavar="D", help="Size of the residual stream.")] = None,
@@ -64,6 +64,7 @@ def train(
     ] = None,
     pairs: Annotated[str | None, typer.Option("--pairs", metavar="K", help="Pairs of prompts.")] = None,
     threads: Annotated[str | None, typer.Option("--threads", metavar="N", help="Threads of torch.")] = None,
+    jobs: Annotated[str, typer.Option("--jobs", metavar="N", help="Trainings at the same time, a process each.")] = "2",
     layer: Annotated[
         str | None, typer.Option("--layer", metavar="L", help="Layer to show.  [default: the last but one]")
     ] = None,
@@ -103,6 +104,7 @@ def train(
         seed=whole("--seed", seed, least=0),
         name=text if text == ENGLISH else Path(text).name,
         resume=resume,
+        jobs=whole("--jobs", jobs),
         tell=None if json else _teller(recipe, shown),
         progress=True,
     )

@@ -14,6 +14,7 @@ from relaymodel import files
 from relaymodel.checks import positive_integer, show
 from relaymodel.control import ConstantShare, PromptBias
 from relaymodel.networks.huggingface.libraries import heavy
+from relaymodel.networks.training.jobs import Key, train_all
 from relaymodel.networks.training.recipe import Recipe
 from relaymodel.networks.training.result import (
     ALPHA,
@@ -24,7 +25,7 @@ from relaymodel.networks.training.result import (
     Training,
     table,
 )
-from relaymodel.networks.training.run import Run
+from relaymodel.networks.training.run import Record, Run
 from relaymodel.networks.training.text import split
 from relaymodel.progress import reporter
 
@@ -47,7 +48,8 @@ def train(
     seed: int = 0,
     name: str = "text",
     resume: bool = False,
-    tell: Callable[[str, int, dict[str, Any]], object] | None = None,
+    jobs: int = 1,
+    tell: Callable[[str, int, Record], object] | None = None,
     progress: bool | Report = False,
 ) -> Training:
     r"""Train a small GPT on the bytes of a text, and measure at checkpoints how it forgets its prompt.
@@ -78,6 +80,9 @@ def train(
     resume
         Go on with what `out` holds, from where it was interrupted: the result is the same to the last bit, on the same
         machine.
+    jobs
+        How many trainings run at the same time, a process each; the result does not depend on it.  Above 1, a script
+        must guard its main part by `if __name__ == "__main__"`.
     tell
         Called as tell(training, seed, record) after each measurement, with what `records.json` keeps of it.
     progress
@@ -114,6 +119,7 @@ def train(
         raise ValueError("bias must have a strength other than 0; leave it out for a plain training")
     first = positive_integer("seed", seed, least=0)
     grown = range(first, first + positive_integer("seeds", seeds))
+    jobs = positive_integer("jobs", jobs)
     corpus = split(text, recipe)
     heavy("torch"), heavy("transformers")
     chosen = ("plain", "bias") if arms else ("plain",) if bias is None else ("bias",)
@@ -150,18 +156,18 @@ def train(
                 how,
                 known,
             )
-    report, total = reporter(progress), recipe.steps * len(runs)
-    for done, ((training, seed), run) in enumerate(runs.items()):
+    report, done = reporter(progress), dict.fromkeys(runs, 0)
 
-        def measured(record: dict[str, Any], training: str = training, seed: int = seed) -> None:
-            files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
-            if tell is not None:
-                tell(training, seed, record)
+    def measured(key: Key, record: Record) -> None:
+        files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
+        if tell is not None:
+            tell(*key, record)
 
-        def advanced(step: int, before: int = done * recipe.steps) -> None:
-            report(before + step, total)
+    def advanced(key: Key, step: int) -> None:
+        done[key] = step
+        report(sum(done.values()), recipe.steps * len(runs))
 
-        run.train(measured, advanced)
+    train_all(runs, jobs, measured, advanced)
     files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
     return Training.read(folder)
 
@@ -169,8 +175,8 @@ def train(
 def command(name: str, recipe: Recipe, bias: PromptBias | ConstantShare | None, arms: bool, seeds: range) -> str:
     """Return the command that runs the same experiment.
 
-    >>> command("english", Recipe(steps=800), PromptBias(1), True, range(3))
-    'relaymodel train english --arms --bias 1 --seeds 3 --steps 800 --out DIR'
+    >>> command("english", Recipe(steps=900), PromptBias(1), True, range(3))
+    'relaymodel train english --arms --bias 1 --seeds 3 --steps 900 --out DIR'
     """
     words = ["relaymodel", "train", name]
     if arms:
@@ -207,7 +213,11 @@ def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
     try:
         files.claim(out)
     except FileExistsError:
-        hint = "holds no training to resume" if resume else "exists already; choose another folder, or resume it"
+        hint = (
+            "holds no training to resume"
+            if resume
+            else "exists already; choose another folder, or go on with it (resume=True, --resume)"
+        )
         raise FileExistsError(f"{out} {hint}") from None
     out.mkdir(exist_ok=True)
     # in this order: where there is a configuration, there is a text
@@ -219,7 +229,7 @@ def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
     return out
 
 
-def _rows(runs: dict[tuple[str, int], Run]) -> list[Row]:
+def _rows(runs: dict[Key, Run]) -> list[Row]:
     """Return what was measured so far, arm by arm."""
     rows = [
         Row(

@@ -61,12 +61,12 @@ class Recipe:
     heads: int = 4
     context: int = 512
     prompt: int = 32
-    steps: int = 1500
+    steps: int = 800
     batch: int = 4
-    rate: float = 1e-3
+    rate: float = 2e-3
     checkpoints: int = 12
     pairs: int = 16
-    threads: int = 2
+    threads: int = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
