@@ -189,6 +189,16 @@ def test_the_model_is_left_as_found(stop, biased, tokens):
     assert all(p.grad is not None for p in model.parameters())
 
 
+def test_angles_computed_anew_can_be_trained_with(tokens):
+    """Texts longer than it was made for have a model replace its rotary rates, by tensors that know gradients."""
+    dynamic = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+    model = build("llama", rope_parameters=dynamic, max_position_embeddings=16)
+    before = model.model.rotary_emb.inv_freq.clone()
+    HuggingFaceNetwork(model).observe(tokens, lambda *_: None)
+    assert not torch.equal(model.model.rotary_emb.inv_freq, before)
+    assert not any(tensor.is_inference() for tensor in model.buffers())
+
+
 def test_nothing_is_kept_and_nothing_can_be_changed(tokens):
     net, seen = network("gpt2"), []
 
