@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +68,22 @@ _link: list[Any] = []
 
 def _join(queue: Any, stop: Any) -> None:
     _link[:] = queue, stop
+    threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    """End with the parent, however it ends: files are written whole, and a second run must find nobody at work."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(key: Key, run: Run) -> None:
     queue, stop = _link
 
     def advanced(step: int) -> None:
-        parent = multiprocessing.parent_process()
-        if stop.is_set() or (parent is not None and not parent.is_alive()):
+        if stop.is_set():
             raise InterruptedError(f"training {key} was stopped at step {step}")
         queue.put((key, STEP, step))
 

@@ -57,13 +57,13 @@ class Recipe:
     """
 
     depth: int = 6
-    width: int = 128
+    width: int = 64
     heads: int = 4
     context: int = 512
     prompt: int = 32
-    steps: int = 800
+    steps: int = 1600
     batch: int = 4
-    rate: float = 2e-3
+    rate: float = 3e-3
     checkpoints: int = 12
     pairs: int = 16
     threads: int = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +173,11 @@ class Run:
 
 
 def build(recipe: Recipe) -> Any:
-    """Return the untrained network of a recipe, its weights drawn from torch's own generator."""
+    """Return the untrained network of a recipe, its weights drawn from torch's own generator.
+
+    Their standard deviation is GPT-2's own, 0.02 at width 768, scaled so that a matrix has the same gain at any width:
+    with 0.02 at width 64 layers would hardly relay, and the exponents of an untrained network be those of one layer.
+    """
     transformers = heavy("transformers")
     config = transformers.GPT2Config(
         vocab_size=VOCABULARY,
@@ -183,6 +188,7 @@ def build(recipe: Recipe) -> Any:
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attn_pdrop=0.0,
+        initializer_range=0.02 * math.sqrt(768 / recipe.width),
         bos_token_id=None,
         eos_token_id=None,
     )
