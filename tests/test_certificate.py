@@ -662,7 +662,9 @@ def test_a_reader_can_check_the_page_by_hand(rng):
     for name in ("tabular", "align*"):
         assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") > 0
     assert text.count("$") % 2 == 0
-    assert r"\rho_1 &= " in text
+    shown = re.search(r"\\begin\{align\*\}\n(.*?)\n\\end\{align\*\}", text, flags=re.DOTALL)[1]
+    assert "\n" not in shown
+    assert shown.count(r"\approx") == 2
     assert not re.search(r"[^\x00-\x7f]", text)
 
 

@@ -177,10 +177,10 @@ def latex(certificate: Certificate) -> str:
         r"\[ \delta'_n \le \rho\,\delta_n+\frac{\lambda}{n}\sum_{s\le n}\delta_s,\qquad"
         r" \rho=(1+\mu)(1+6q),\qquad \lambda=(1+\mu)\,\omega\,(V+3k), \]",
         r"both enlarged by $10^{-6}$ for the rounding of the states. In the first block",
-        r"\begin{align*}",
-        rf"\rho_1 &= (1+{mu})(1+6\cdot {q})(1+10^{{-6}}) \le {_tex(number(layer.residual))},\\",
-        rf"\lambda_1 &= (1+{mu})\cdot {omega}\,({V}+3\cdot {k})(1+10^{{-6}}) \le {_tex(number(layer.relay))}.",
-        r"\end{align*}",
+        "\\begin{align*}\n"  # one paragraph: align has no blank lines
+        rf"\rho_1 &= (1+{mu})(1+6\cdot {q})(1+10^{{-6}}) \approx {_tex(number(layer.residual))},\\"
+        rf"\lambda_1 &= (1+{mu})\cdot {omega}\,({V}+3\cdot {k})(1+10^{{-6}}) \approx {_tex(number(layer.relay))}."
+        "\n\\end{align*}",
         _tabular("r" * len(CONSTANTS), CONSTANTS, constants(certificate), CAPTIONS["constants"]),
         rf"Hence $\delta_t \le {_tex(f'{certificate.unit:.5g}')}\,D(t;\lambda,\rho)$ with $P={certificate.prompt}$, "
         rf"$L={certificate.depth}$, which is $O(P(\log t)^{{L-1}}/t)$.",
@@ -190,7 +190,7 @@ def latex(certificate: Certificate) -> str:
         rf"\paragraph{{Certified.}} {_tex(certificate.certified)}",
         rf"\paragraph{{Measured.}} {_tex(certificate.measured_only)}",
     ]
-    return "\n\n".join(parts).replace("\n\n\\rho_1", "\n\\rho_1").replace("\n\n\\lambda_1", "\n\\lambda_1") + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
