@@ -15,6 +15,7 @@ from relaymodel.cli.curves import exponent
 from relaymodel.cli.fitting import fit
 from relaymodel.cli.models import bound, influence, simulate
 from relaymodel.cli.networks import measure
+from relaymodel.cli.sweep import sweep
 from relaymodel.cli.symbols import derive
 from relaymodel.cli.training import train
 
@@ -43,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (derive, influence, simulate, exponent, fit, bound, control, measure, certify, train, reproduce):
+for command in (derive, influence, sweep, simulate, exponent, fit, bound, control, measure, certify, train, reproduce):
     app.command()(command)
 
 
