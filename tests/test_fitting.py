@@ -119,6 +119,19 @@ class TestFit:
         assert held.trade_off is None
         assert held.relay.identified
 
+    @pytest.mark.parametrize("power", [0.25, 0.6, 0.9])
+    def test_a_curve_beyond_the_bounds_is_still_followed(self, rng, power):
+        # no relay model of 1 to 64 layers is a power law: parameters end at a bound, and the factor must go with them
+        curve = Curve(
+            SPARSE, 5 * SPARSE**-power * np.exp(0.01 * rng.standard_normal(SPARSE.size)), provenance={"prompt": "64"}
+        )
+        found = fit(curve)
+        part = curve.window(*found.window)
+        ratio = np.log(part.distance / found.predict(part.t))
+        assert abs(np.mean(ratio)) < 0.1 * np.ptp(np.log(part.distance))
+        amplitude = found.amplitude[0]
+        assert amplitude.lower <= amplitude.value <= amplitude.upper
+
     def test_layers_at_once(self, rng):
         layers = {
             l: curve_of(l, 0.3, factor=1 + l, wiggle=0.02 * rng.standard_normal(SPARSE.size)) for l in (1, 2, 4, 6)

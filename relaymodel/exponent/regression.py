@@ -123,7 +123,7 @@ def solve(problem: Problem, noise: Noise, starts: Sequence[Array], *, restricted
         best, sigma = chosen, scan.sigma[chosen]
         seen.add(best)
         theta = _minimise(problem, noise.inverses[best], sigma, theta).x
-    return _Scan.at(problem, noise, theta, sigma).solution(problem, best)
+    return _Scan.at(problem, noise, theta, sigma).solution(problem, noise, best)
 
 
 def least_difference(problem: Problem, curve: Array, inverse: Array, start: Array) -> float:
@@ -212,8 +212,14 @@ class _Scan:
         size = np.sqrt(np.einsum("cii->ci", normal)) + 1e-300
         scaled = normal / size[:, :, None] / size[:, None, :]
         inverse = np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) / size[:, :, None] / size[:, None, :]
-        # a linear step is no guide beyond the bounds
-        shift = np.einsum("cij,cj->ci", inverse, right)
+        # a linear step is no guide beyond the bounds: what lies on one stays there
+        edge = 1e-6 * (problem.high - problem.low)
+        stuck = (theta - problem.low < edge) | (problem.high - theta < edge)
+        moving = np.concatenate([np.flatnonzero(~stuck), np.arange(problem.size, q)])
+        block = scaled[:, moving[:, None], moving]
+        part = np.linalg.pinv(block, rcond=1e-13, hermitian=True)
+        shift = np.zeros_like(right)
+        shift[:, moving] = np.einsum("cij,cj->ci", part, right[:, moving] / size[:, moving]) / size[:, moving]
         rest = r - np.einsum("ckbi,ci->ckb", J, shift)
         floor = K * ROUNDING**2
         rss = np.sum(rest**2, axis=1) + floor
@@ -231,8 +237,9 @@ class _Scan:
             covariance = inverse @ meat @ inverse
         return cls(theta, residual, jacobian, shift, covariance, restricted, likelihood, spread, freedom)
 
-    def solution(self, problem: Problem, best: int) -> Solution:
-        p, B = problem.size, problem.y.shape[1]
+    def solution(self, problem: Problem, noise: Noise, best: int) -> Solution:
+        """Return the average over candidates for the noise, about the optimum under the likeliest."""
+        B = problem.y.shape[1]
         weights = np.exp(self.evidence - self.evidence.max())
         weights[weights < IGNORED] = 0
         weights /= weights.sum()
@@ -243,7 +250,10 @@ class _Scan:
         inflated = self.covariance[kept] * (self.freedom / max(self.freedom - 2, 0.5))
         covariance = np.einsum("c,cij->ij", share, inflated + shift[:, :, None] * shift[:, None, :])
         lower, upper = (_quantile(side, share, shift, error, self.freedom) for side in (0.025, 0.975))
-        factors = self.shift[best, p:] if problem.free else np.zeros(B)
+        factors = np.zeros(B)
+        if problem.free:
+            ones = noise.inverses[best].sum(axis=1)
+            factors = ones @ (noise.inverses[best] @ self.residual) / (ones @ ones)
         centre = np.concatenate([self.theta, factors]) if problem.free else self.theta
         return Solution(
             theta=self.theta,
