@@ -164,7 +164,7 @@ class Training:
         return Progression(np.array(steps), each.mean(axis=0), error, each, arm, where, seeds)
 
     def network(self, arm: str, seed: int, step: int) -> HuggingFaceNetwork:
-        """Return the network of a checkpoint, to be measured anew; `measure` is told the bias anew, too.
+        """Return the network of a checkpoint in float64, as it was measured; `measure` is told the bias anew.
 
         Raises `FileNotFoundError` if its weights are not in the folder.
         """
@@ -173,7 +173,7 @@ class Training:
 
         kind = next(name for name, arms in TRAININGS.items() if choice("arm", arm, ARMS) in arms)
         weights = self.folder / f"{kind}-seed-{seed}" / "weights" / f"step-{step:06d}"
-        network = load(weights)
+        network = load(weights, dtype="float64")
         network.tokenizer = Bytes()
         return network
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from contextlib import ExitStack, contextmanager
@@ -136,7 +137,9 @@ class Run:
     def _measure(self, step: int, losses: list[float]) -> Record:
         """Measure and save the network as it is; return loss and exponents."""
         torch = heavy("torch")
-        network = HuggingFaceNetwork(self.model, Bytes(), self.provenance | {"step": str(step)})
+        # in float64: once attention is local, a prompt that is far away changes less than float32 can tell
+        model = copy.deepcopy(self.model).double()
+        network = HuggingFaceNetwork(model, Bytes(), self.provenance | {"step": str(step)})
         with torch.no_grad():
             held_out = float(self.loss(self.corpus.windows(self.recipe)))
         record: Record = {
