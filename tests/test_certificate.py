@@ -527,6 +527,11 @@ def test_numbers_of_any_size():
             assert exact <= product
             assert Fraction(product) <= exact * (1 + Fraction(1, 10**11)) + 1
     assert times(0.0, huge) == 0
+    for number in (huge, 10**400 + 1, 3, 2.5, Fraction(1, 3)):
+        power_ = rounding.log2(number)
+        assert Fraction(number) < Fraction(2) ** power_
+        assert Fraction(number) <= Fraction(rounding.scaled(number, power_)) * Fraction(2) ** power_
+        assert rounding.scaled(number, power_) * (1 + 1e-15) > 0.25
     assert [power(x, 3) for x in (0.5, 1000.25, -1000.25, math.inf)] == ["3.16", "1.78e+1000", "5.62e-1001", "∞"]
 
 

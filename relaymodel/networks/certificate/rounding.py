@@ -116,11 +116,15 @@ def distances(states: Array) -> tuple[Array, Array]:
 
 
 def scaled(number: Number, exponent: int) -> float:
-    """Return a float of at least number * 2^-exponent, for a number that is not negative.
+    """Return a float of at least number * 2^-exponent, which floats can hold, for a number that is not negative.
 
     >>> scaled(10**400, 1300) * 2.0**100 > 10**400 / 2**1200
     True
     """
+    if isinstance(number, int):  # of any size: no fractions, whose common divisors would take long
+        shift = max(0, number.bit_length() - 64)
+        value = math.nextafter(float(-(-number >> shift)), math.inf) if number else 0.0
+        return math.ldexp(value, shift - exponent)
     exact = Fraction(number) / Fraction(2) ** exponent
     value = float(exact)
     return value if Fraction(value) >= exact else math.nextafter(value, math.inf)
@@ -128,5 +132,7 @@ def scaled(number: Number, exponent: int) -> float:
 
 def log2(number: Number) -> int:
     """Return an integer e with number < 2^e, at most 2 above the least; for positive numbers."""
+    if isinstance(number, int):
+        return number.bit_length()
     exact = Fraction(number)
     return exact.numerator.bit_length() - exact.denominator.bit_length() + 1
