@@ -91,7 +91,21 @@ def test_version_and_help(run):
     assert run("--version") == (0, f"relaymodel {relaymodel.__version__}\n", "")
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("derive", "influence", "simulate", "exponent", "bound", "reproduce"):
+    commands = [
+        "derive",
+        "influence",
+        "sweep",
+        "simulate",
+        "exponent",
+        "fit",
+        "bound",
+        "control",
+        "measure",
+        "certify",
+        "train",
+        "reproduce",
+    ]
+    for command in commands:
         assert command in out
         assert run(f"{command} -h")[0] == 0
 
@@ -458,7 +472,7 @@ def claims(monkeypatch):
         )
         calls = []
 
-        def reproduce(out, *, overwrite=False, progress=None):
+        def reproduce(out, *, model=None, training=None, overwrite=False, progress=None):
             calls.append((str(out), overwrite, progress))
             return SimpleNamespace(claims=listed, passed=all(passed))
 

@@ -26,7 +26,6 @@ Try one of these first:
 
   relaymodel influence                      how the prompt's influence decays, with its local exponent
   relaymodel derive --depth 2 --steps       the closed form, derived step by step
-  relaymodel bound --t 1,1e3,1e30,1e300     the two-sided bound, and how tight it is
   relaymodel simulate --csv curve.csv       the recursion itself; then: relaymodel exponent curve.csv
   relaymodel measure untrained-numpy        the same on a real network, in a minute or so
   relaymodel reproduce --out report         the whole argument with figures, in about a minute
