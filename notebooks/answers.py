@@ -28,7 +28,7 @@ class Exercise:
         if answer is ...:
             return "no answer yet. Replace the dots and run the cell again."
         right = self.right()
-        if isinstance(right, (Real, sympy.Expr)) and isinstance(answer, (str, bool)):
+        if not isinstance(right, str) and (isinstance(answer, bool) or not isinstance(answer, (Real, sympy.Expr))):
             return f"not yet: the answer is a number or an expression, not {answer!r}."
         if isinstance(right, str) and not isinstance(answer, str):
             return f"not yet: the answer is a word in quotes, not {answer!r}."

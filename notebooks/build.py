@@ -217,6 +217,10 @@ def same_picture(a: str, b: str) -> bool:
 # the gallery
 
 
+SMALL = (400, 300)
+"""Largest width and height of a picture in the gallery, twice what is shown."""
+
+
 def title(notebook: Notebook) -> str:
     """Return the heading of a notebook."""
     return "".join(notebook["cells"][0]["source"]).splitlines()[0].removeprefix("# ")
@@ -224,7 +228,7 @@ def title(notebook: Notebook) -> str:
 
 def gallery() -> None:
     """Draw docs/gallery/NAME.png for each notebook, from the cell marked gallery, and write the block of the README."""
-    from matplotlib.image import thumbnail
+    from PIL import Image  # matplotlib cannot do without it
 
     folder = DOCS / "gallery"
     folder.mkdir(exist_ok=True)
@@ -233,11 +237,14 @@ def gallery() -> None:
         notebook = stored(name)
         (cell,) = (cell for cell in notebook["cells"] if "gallery" in cell["metadata"].get("tags", []))
         picture = next(o["data"]["image/png"] for o in cell["outputs"] if "image/png" in o.get("data", {}))
-        whole = io.BytesIO(base64.b64decode("".join(picture)))
-        thumbnail(whole, str(folder / f"{name}.png"), scale=0.45, interpolation="lanczos")
+        whole = Image.open(io.BytesIO(base64.b64decode("".join(picture)))).convert("RGB")
+        whole.thumbnail(SMALL, Image.Resampling.LANCZOS)
+        whole.quantize(160).save(folder / f"{name}.png", optimize=True)
         link = f"notebooks/{name}.ipynb"
         head = title(notebook)
-        cards.append(f'<td><a href="{link}"><img src="docs/gallery/{name}.png" alt="{head}"></a><br>{head}</td>')
+        cards.append(
+            f'<td><a href="{link}"><img src="docs/gallery/{name}.png" width="200" alt="{head}"></a><br>{head}</td>'
+        )
     rows = [f"<tr>{''.join(cards[i : i + 4])}</tr>" for i in range(0, len(cards), 4)]
     lines = ["<!-- gallery -->", "<table>", *rows, "</table>", "<!-- gallery -->"]
     (folder / "README-block.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -14,7 +14,9 @@
 # layers.
 
 # %%
+import csv
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 from course import check, slider
@@ -30,6 +32,7 @@ from relaymodel.control import (
     turning_point,
 )
 from relaymodel.networks.protocol import RandomTokens
+from relaymodel.networks.training import Training
 from relaymodel.networks.transformer import Architecture, Transformer
 
 # %matplotlib inline
@@ -176,6 +179,20 @@ assert abs(measured[1]) < 0.1
 # The compensating bias stops the decay of a network that is not a relay model, and a stronger one does not let it
 # begin.
 #
+# What about a *trained* network? Its attention is not uniform, and it was trained without the bias. Here are stored
+# measurements on SmolLM2-135M (30 layers, eight pairs, from $t = 16$ to 2048):
+
+# %%
+lines = (Path("..") / "docs" / "smollm2.csv").read_text().splitlines()
+for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+    if (row["weights"], row["layer"]) == ("trained", "30"):
+        print(
+            f"β = {row['bias']:3s}   exponent of the last layer: {float(row['alpha']):.2f} ± {float(row['stderr']):.2f}"
+        )
+
+# %% [markdown]
+# The bias lowers the exponent here as well, but by less than $\beta$. The decay is slowed down, and not stopped.
+#
 # ## 8.4 Reminders
 #
 # Without touching the attention, one can repeat the prompt. If $R$ of every $M$ tokens are reminders, then for large
@@ -251,3 +268,52 @@ check("8.5", answer)
 # answer = Fraction(1, 3)
 # ```
 # </details>
+
+# %% [markdown]
+# ## 8.5 Training with the bias
+#
+# So far the bias met networks that had not learned with it. What if it is there during training? One can compare
+#
+# - *plain*: no bias at all;
+# - *bias in training*: the bias is there in training and in the measurement;
+# - *bias at measurement*: trained plainly, the bias is added when checkpoints are measured.
+#
+# `relaymodel train` does this for a small GPT on text. The cell reads the results that are stored in the folder
+# `docs/training`, if this checkout has them. It does not need torch.
+
+# %%
+folder = Path("..") / "docs" / "training"
+training = Training.read(folder) if (folder / "alpha.csv").exists() else None
+if training is None:
+    print("There are no stored results here. relaymodel train english --arms --bias 1 --out DIR makes them.")
+else:
+    for arm in training.arms:
+        found = training.alpha(arm)
+        for i in (0, -1):
+            print(f"{arm:22s} step {found.steps[i]:5d}   exponent {found.alpha[i]:5.2f} ± {found.stderr[i]:.2f}")
+
+# %%
+plotting.plot_training(training).figure if training is not None else None
+
+# %% [markdown]
+# How to read such a figure:
+#
+# - Step 0 is the untrained network. There the theory of notebook 7 applies, and a compensating bias stops the decay.
+# - A line that rises means that the network learns to forget faster: it looks more at its recent text.
+# - If the line of *bias in training* rises, the network learns to work against the bias, with its content logits.
+# - Below the line at 0 the distance *grows* along the text: a reversal.
+#
+# A single run is an anecdote. Look at the error bars: they are over seeds.
+#
+# ## What you know now
+#
+# - A bias $\beta \log(1 + t/P)$ on the prompt's keys leaves the exponent $1 - \beta$. At $\beta = 1$ the decay stops.
+#   Above, the influence comes back, late.
+# - Reminders of density $R/M$ hold a plateau in proportion. A finite number of them does not.
+# - In networks the bias works as predicted as long as attention is uniform, and less where it has been learned.
+# - In code: `rm.PromptBias`, `rm.Reminders`, `relaymodel.control`, `rm.measure(..., bias=...)`.
+#
+# ## References
+#
+# - What stops the decay: section 7 of the table in the [README](../README.md).
+# - A. Vaswani et al., *Attention is all you need*, NeurIPS 2017, arXiv:1706.03762.
