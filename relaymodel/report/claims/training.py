@@ -56,6 +56,8 @@ def bias_holds_the_exponent_down(workspace: Workspace) -> Verdict:
             "Small networks are trained on bytes and measured at checkpoints, in three arms: without bias; with the "
             "bias $b_t$ on the prompt's keys from the first step on; and the first ones with that bias added when "
             f"they are measured. Command: {training.configuration.get('command', 'not recorded')}.",
+            "With $\\beta = 1$ the prompt's share of uniform attention, $(P+t)/(P+2t)$, still falls to 1/2 while t is "
+            "not far beyond P, which an exponent of about 0.1 shows.",
             f"The claim holds if the exponent rises without bias by more than {SIGMAS} standard errors, is below "
             f"{NEAR_ZERO} at step 0 with the bias, and stays below that without bias to the end.",
         ),
@@ -83,6 +85,10 @@ def decay_reverses(workspace: Workspace) -> Verdict:
             f"A reversal is an exponent below 0 by more than {SIGMAS} standard errors at a checkpoint after step 0: "
             "the two runs move apart while the prompt recedes. The source of the theory reports one; its settings are "
             "not known, and the verdict is on the networks of this folder.",
+            "A bias of strength $\\beta$ makes up for what uniform attention loses. If training makes attention local, "
+            "as with weights $s^g$, $g > 0$, the prompt's share falls faster than $P/(P+t)$, the exponent becomes "
+            "$1 + g - \\beta$ instead of $1 - \\beta$, and the decay returns under the bias; it is reversed where "
+            "$\\beta > 1 + g$.",
         ),
     )
 
