@@ -10,8 +10,8 @@ import pytest
 import relaymodel as rm
 from relaymodel.cli import main
 from relaymodel.networks.protocol import Generated, Measurement, Network, RandomTokens, draw_pairs, measure
-from relaymodel.networks.protocol.runs import check_bias
 from relaymodel.networks.protocol.measurement import rounding
+from relaymodel.networks.protocol.runs import check_bias
 from relaymodel.networks.transformer import Architecture, Transformer
 
 SHAPE = Architecture(depth=3, width=48, heads=4, vocabulary=256, context=400)
