@@ -22,6 +22,7 @@ tokenizers, tqdm = pytest.importorskip("tokenizers"), pytest.importorskip("tqdm.
 gguf = pytest.importorskip("gguf")
 
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer, load  # noqa: E402
+from relaymodel.networks.huggingface.bias import bias_hook  # noqa: E402
 from relaymodel.networks.huggingface.libraries import quiet  # noqa: E402
 from relaymodel.networks.protocol import Network, RandomTokens, measure  # noqa: E402
 from relaymodel.networks.protocol.runs import check_bias  # noqa: E402
@@ -338,6 +339,18 @@ def test_alibi_and_windows_stay_with_a_bias_of_zero(name, kind, tokens):
     net = network(name, **more)
     for x, y in zip(states(net, tokens), states(net, tokens, bias=np.zeros((20, 4))), strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.abs(x).max())
+
+
+def test_the_mask_of_a_model_is_left_alone_and_biased_once():
+    class Block(torch.nn.Module):
+        def forward(self, hidden_states, attention_mask=None):
+            return hidden_states
+
+    add, mask, x = bias_hook(np.ones((3, 1)), 3), torch.zeros(1, 1, 3, 3), torch.zeros(1, 3, 4)
+    (_, one), (_, two) = (add(Block(), (x,), {"attention_mask": mask}) for _ in range(2))
+    assert one["attention_mask"] is two["attention_mask"]  # blocks that share a mask share the biased one
+    assert one["attention_mask"][0, 0].tolist() == [[1, 0, 0]] * 3
+    assert not mask.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -826,7 +839,10 @@ def test_a_gguf_file_is_loaded_silently(gguf_file, tokens, silence):
 
 def test_silence_ends_with_its_block():
     logging, bar = transformers.utils.logging, tqdm.tqdm
-    before = logging.get_verbosity(), logging.is_progress_bar_enabled(), bar.__init__
+    was = logging.get_verbosity()
+    logging.set_verbosity_info()
+    logging.enable_progress_bar()
+    start = bar.__init__
 
     def shown():
         stream = io.StringIO()
@@ -837,8 +853,9 @@ def test_silence_ends_with_its_block():
         assert logging.get_verbosity() == logging.ERROR
         assert not shown()
         raise KeyError
-    assert (logging.get_verbosity(), logging.is_progress_bar_enabled(), bar.__init__) == before
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled(), bar.__init__) == (logging.INFO, True, start)
     assert "3/3" in shown()
+    logging.set_verbosity(was)
 
 
 # ------------------------------------------------------------------ without the libraries
