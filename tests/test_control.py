@@ -398,6 +398,8 @@ def test_a_plan_for_ever_holds_its_floor(model, part):
     assert plan.floor >= float(part * gain) * (1 - 1e-15)
     assert D.min() >= plan.floor * (1 - 1e-12)
     assert plan.at_least == part <= plan.tokens == plan.reminders.density
+    d, first = plan.tokens, plan.reminders.first
+    assert d == 1 or model.prompt * (1 - d) - d * (first - 1) >= d  # what the proof asks for
     if part.numerator <= min(model.prompt, 64) and part <= Fraction(model.prompt, model.prompt + 1):
         assert plan.optimal
 
