@@ -191,9 +191,7 @@ def _hypotheses(
         weights = max(log10(c.omega) for c in sets["weights"])
         logits = f"ω ≤ {power(weights)} from the weights, for every text; {seen}"
         if growth > SINK:
-            logits += (
-                ": keys that take a share of every query (attention sinks), so that these runs show no ω yet"
-            )
+            logits += ": keys that take a share of every query (attention sinks), so that these runs show no ω yet"
     least = min(run.least for run in runs)
     same = bool(np.all(low[0, P:] == 0))
     return (
