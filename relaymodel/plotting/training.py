@@ -11,7 +11,7 @@ from relaymodel.networks.training import Training
 from relaymodel.plotting.figure import REFERENCE, axes, finish, styled
 
 MARKERS = "osD^"
-CLOSEST = 0.035  # of the axis: ticks nearer than this would touch
+CLOSEST = 0.09  # of the axis: ticks nearer than this would touch
 
 
 @styled
@@ -88,6 +88,6 @@ def _ticks(steps: np.ndarray[tuple[int], np.dtype[np.int64]], scale: float) -> l
         if not scale <= step < last:
             continue
         where = np.log1p(step / scale)
-        if min(abs(where - np.log1p(other / scale)) for other in kept) > 2 * CLOSEST * (place[1] - place[0]):
+        if min(abs(where - np.log1p(other / scale)) for other in kept) > CLOSEST * (place[1] - place[0]):
             kept.append(float(step))
     return sorted(kept)
