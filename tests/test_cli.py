@@ -572,9 +572,12 @@ def test_full_disk_is_one_line():
 
 def test_interrupt_from_the_keyboard(tmp_path):
     code = """if True:
+        import signal
         import sys
         import relaymodel.simulation
         from relaymodel.cli import main
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 
         def announced(*arguments, **options):
             print("working", flush=True)
@@ -588,7 +591,10 @@ def test_interrupt_from_the_keyboard(tmp_path):
     ) as process:
         assert process.stdout.readline() == b"working\n"
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=60) == (b"", b"relaymodel: interrupted\n")
+        try:
+            assert process.communicate(timeout=60) == (b"", b"relaymodel: interrupted\n")
+        finally:
+            process.kill()
         assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
 
