@@ -27,8 +27,10 @@ def _at(one: Progression, index: int) -> str:
     return f"{one.alpha[index]:.3f} ± {one.stderr[index]:.3f}"
 
 
-@claim("Training raises the exponent, and a bias on the prompt's keys holds it down", section="7", needs="training")
-def bias_holds_the_exponent_down(workspace: Workspace) -> Verdict:
+@claim(
+    "Training raises the exponent; a bias on the prompt's keys keeps it small at first", section="7", needs="training"
+)
+def training_raises_the_exponent(workspace: Workspace) -> Verdict:
     """Compare the arms at the first and at the last checkpoint."""
     training, found = _arms(workspace)
     plain, trained, added = (found[arm] for arm in (PLAIN, TRAINED, ADDED))
@@ -46,9 +48,8 @@ def bias_holds_the_exponent_down(workspace: Workspace) -> Verdict:
     workspace.image("training", caption, plotting.plot_training(training))
     rises = _above(plain, -1, plain, 0)
     stopped = all(abs(one.alpha[0]) < NEAR_ZERO for one in (trained, added))
-    held = all(_above(plain, -1, one, -1) for one in (trained, added))
     return Verdict(
-        rises and stopped and held,
+        rises and stopped,
         f"alpha {_at(plain, 0)} at step 0 and {_at(plain, -1)} at step {plain.steps[-1]} without bias; "
         f"{_at(trained, 0)} and {_at(trained, -1)} with the bias in training; {_at(added, 0)} and {_at(added, -1)} "
         "with the bias at measurement only",
@@ -58,13 +59,13 @@ def bias_holds_the_exponent_down(workspace: Workspace) -> Verdict:
             f"they are measured. Command: {training.configuration.get('command', 'not recorded')}.",
             "With $\\beta = 1$ the prompt's share of uniform attention, $(P+t)/(P+2t)$, still falls to 1/2 while t is "
             "not far beyond P, which an exponent of about 0.1 shows.",
-            f"The claim holds if the exponent rises without bias by more than {SIGMAS} standard errors, is below "
-            f"{NEAR_ZERO} at step 0 with the bias, and stays below that without bias to the end.",
+            f"The claim holds if the exponent rises without bias by more than {SIGMAS} standard errors, and is below "
+            f"{NEAR_ZERO} at step 0 with the bias. What the bias does later is the next claim.",
         ),
     )
 
 
-@claim("Under the bias the decay is absent at first and reverses later", section="7", needs="training")
+@claim("Under the bias the decay reverses later in training", section="7", needs="training")
 def decay_reverses(workspace: Workspace) -> Verdict:
     """Look for an exponent below 0 at a later checkpoint."""
     _, found = _arms(workspace)
