@@ -18,7 +18,7 @@ from relaymodel import Layer, PromptBias, RelayModel, certify, influence
 from relaymodel.cli import main
 from relaymodel.networks.certificate import Certificate, sharp_network
 from relaymodel.networks.certificate.constants import times
-from relaymodel.networks.certificate.enclosure import _corners, enclose
+from relaymodel.networks.certificate.enclosure import _corners, _frontier, enclose
 from relaymodel.networks.certificate.majorant import majorant
 from relaymodel.networks.certificate.render import power
 from relaymodel.networks.certificate.runs import attend, logarithmic_mean
@@ -602,6 +602,33 @@ def test_the_enclosure_finds_layers_that_are_there(rng):
         assert_allclose((other.relay, other.residual), (layer.relay, layer.residual), rtol=2e-6)
 
 
+def test_the_enclosure_is_the_best_of_all_pairs_of_corners(rng):
+    certificate = certify(*example(rng, depth=2, steps=25))
+    low, high, P = certificate.low, certificate.high, certificate.prompt
+    for sources in (None, high[:, :P]):
+
+        def last(layers, given=sources):
+            return majorant(layers, high[0], P, given).log10[-1, P:].mean()
+
+        corners = [_frontier(high[l + 1], low[l], P, sources is not None) for l in range(2)]
+        options = [[Layer(x, y) for x, y in zip(f.relay, f.residual, strict=True)] for f in corners]
+        best = min(last((one, other)) for one in options[0] for other in options[1])
+        assert_allclose(last(enclose(list(high[1:]), low, high[0], P, sources)), best, atol=0.005)
+
+
+def test_no_layer_of_an_enclosure_can_be_bettered_alone(rng):
+    certificate = certify(*example(rng, depth=5, std=0.3, steps=25))
+    low, high, P = certificate.low, certificate.high, certificate.prompt
+    for sources in (None, high[:, :P]):
+        found = enclose(list(high[1:]), low, high[0], P, sources)
+        reached = majorant(found, high[0], P, sources).log10[-1, P:].mean()
+        for l in range(5):
+            corners = _frontier(high[l + 1], low[l], P, sources is not None)
+            for x, y in zip(corners.relay, corners.residual, strict=True):
+                other = (*found[:l], Layer(x, y), *found[l + 1 :])
+                assert majorant(other, high[0], P, sources).log10[-1, P:].mean() > reached - 1e-3
+
+
 def test_the_attention_identity(rng):
     """What the parts are made of: the difference of two attention outputs, exactly (module `runs`)."""
     H, N, head, d = 2, 9, 3, 7
@@ -692,7 +719,15 @@ def test_a_reader_can_check_the_page_by_hand(rng):
     assert text.count("$") % 2 == 0
     shown = re.search(r"\\begin\{align\*\}\n(.*?)\n\\end\{align\*\}", text, flags=re.DOTALL)[1]
     assert "\n" not in shown
-    assert shown.count(r"\approx") == 2
+    plain = re.sub(r"\\times 10\^\{(.*?)\}", r"e\1", shown).replace(" ", "")
+    sides = re.findall(r"&=(.*?)\(1\+10\^\{-6\}\)\\approx([\d.e+-]*\d)", plain)
+    assert len(sides) == 2
+    for formula, value in sides:
+        numbers = [float(x) for x in re.findall(r"[\d.]+(?:e[+-]?\d+)?", formula)]
+        if formula.startswith("(1+") and len(numbers) == 5:  # (1 + mu)(1 + 6 q)
+            assert_allclose(float(value), (1 + numbers[1]) * (1 + 6 * numbers[4]), rtol=5e-4)
+        else:  # (1 + mu) omega (V + 3 k)
+            assert_allclose(float(value), (1 + numbers[1]) * numbers[2] * (numbers[3] + 3 * numbers[5]), rtol=5e-4)
     assert not re.search(r"[^\x00-\x7f]", text)
 
 
