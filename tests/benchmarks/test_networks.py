@@ -71,7 +71,8 @@ from relaymodel.networks.transformer import Architecture, Transformer
 rng = np.random.default_rng(0)
 shape = Architecture(depth=12, width=768, heads=12, vocabulary=1000, context=8192)
 network = Transformer.random(shape, rng)
-for states in network.hidden_states(rng.integers(0, 1000, (int(sys.argv[1]), 8192))):
+texts, blocks = map(int, sys.argv[1:])
+for _, states in zip(range(blocks + 1), network.hidden_states(rng.integers(0, 1000, (texts, 8192)))):
     pass
 assert np.all(np.isfinite(states))
 peak()
@@ -115,7 +116,8 @@ def test_measuring_costs_little_beside_the_forward_pass(kind, race):
 
 
 def test_long_texts_fit_in_memory():
-    memory = {texts: peak(LONG, texts) for texts in (1, 2)}
+    # a quarter of the blocks will do for two: the others would only take the place of these
+    memory = {texts: peak(LONG, texts, blocks) for texts, blocks in ((1, 12), (2, 3))}
     table(
         "NumPy transformer, 8192 tokens, 12 layers of width 768",
         ("", "peak MiB"),

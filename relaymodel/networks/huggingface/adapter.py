@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-CACHES = ("cache", "past_key_values", "cache_params", "state")
-"""What the families and versions of the library call the keys and values of a text's beginning."""
+CACHES = ("cache", "past_key_values")
+"""What versions of the library call the keys and values of a text's beginning; models with neither begin anew."""
 
 TRIAL = ((0, 1, 0), (0, 1, 1))
 """Two texts, the same up to the last token."""
