@@ -44,7 +44,7 @@ def reproduce(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Check every claim of THEORY sections 1-7 and 9 and write a report.
+    """Check every claim of THEORY sections 1-9 and write a report.
 
     Parameters
     ----------
