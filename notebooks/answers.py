@@ -221,4 +221,5 @@ EXERCISES |= {
         lambda: control.plan_reminders(uniform(64, 2, 1), level=1).at_least,
         hints={Fraction(1, 4): "f(1) - 1 = 3, not 4.", 3: "That is M/R."},
     ),
+    "8.6": Exercise(lambda: "no", hints={"yes": "Is any point of the figure below the dotted line at 0?"}),
 }

@@ -139,14 +139,19 @@ check("2.2", answer)
 #
 # Now we could compute $D(t)$: transform the start by $\Delta$, multiply by the eigenvalues, transform back. This is
 # exact, and useless for large $t$: it is a sum of huge numbers of alternating sign. But there is a trick.
+#
+# It uses *residues*. Where a function of $z$ has a pole, say at $a$, expand it in powers of $z - a$. The residue is the
+# coefficient of $1/(z-a)$. For a simple pole it is what you get if you multiply by $z - a$ and put $z = a$. For a pole
+# of order $m$, multiply by $(z-a)^m$, take the derivative $m - 1$ times, divide by $(m-1)!$, and put $z = a$.
+#
 # Look at this rational function of $z$:
 #
 # $$ \Phi(-z) = \frac{(N-1)!}{(P-1)!}\; \frac{1}{(1-z)\,(P+1-z)(P+2-z)\cdots(N-z)} . $$
 #
 # It has poles at $1$ and at the positions $P+1, \dots, N$. Its residues there are, up to the sign, the coefficients of
 # that alternating sum: $D(t) = - \sum_n \mathrm{Res}_{z=n}\, f(z)\,\Phi(-z)$. And the residues of a rational function
-# that falls faster than $1/z$ add up to zero. So what stands at the integers is the negative of what stands at the
-# *other* poles. These are the poles of $f$, and there are only as many as there are different $g$:
+# that falls like $1/z^2$ or faster, as $f \Phi$ does, add up to zero. So what stands at the integers is the negative of
+# what stands at the *other* poles. These are the poles of $f$, and there are only as many as there are different $g$:
 #
 # $$ \boxed{\; D(t) = \sum_{g} \operatorname*{Res}_{z=-g} \bigl[ f(z)\, \Phi(-z) \bigr] \;} $$
 #

@@ -266,8 +266,9 @@ check("3.4", answer)
 # %% [markdown]
 # ## 3.5 Arithmetic that knows what it does not know
 #
-# A *ball* is a number with a radius, and every operation on balls makes the radius large enough to cover all rounding.
-# The truth is always inside. Let us do the alternating sum of section 3.3 in balls of the precision of `float64`:
+# A *ball* is a number with a radius (`arb`, from the library python-flint), and every operation on balls makes the
+# radius large enough to cover all rounding. The truth is always inside. Let us do the alternating sum of section 3.3 in
+# balls of the precision of `float64`:
 
 # %%
 for N in (10, 20, 40, 60):

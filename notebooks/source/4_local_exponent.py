@@ -34,7 +34,7 @@ from relaymodel import plotting
 #
 # $$ \alpha(t) = \frac{t}{P+t} \qquad (L = 1). $$
 #
-# It is near 0 inside $t \ll P$, where the prompt still dominates, one half at $t = P$, and tends to 1.
+# It is near 0 for $t \ll P$, where most of the text is still prompt, one half at $t = P$, and tends to 1.
 
 # %%
 print("L = 1:", rm.derive(1).local_exponent)

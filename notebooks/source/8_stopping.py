@@ -272,45 +272,76 @@ check("8.5", answer)
 # %% [markdown]
 # ## 8.5 Training with the bias
 #
-# So far the bias met networks that had not learned with it. What if it is there during training? One can compare
+# So far the bias met networks that had not learned with it. What if it is there during training? A small GPT (6 layers,
+# width 64) was trained on text, with three random seeds, plainly and with the compensating bias, $\beta = 1$. At
+# several steps its exponent was measured, in four ways:
 #
 # - *plain*: no bias at all;
 # - *bias in training*: the bias is there in training and in the measurement;
-# - *bias at measurement*: trained plainly, the bias is added when checkpoints are measured.
+# - *bias at measurement*: trained plainly, the bias is added when the network is measured;
+# - *bias in training only*: trained with the bias, measured without it.
 #
-# `relaymodel train` does this for a small GPT on text. The cell reads the results that are stored in the folder
-# `docs/training`, if this checkout has them. It does not need torch.
+# `relaymodel train` does this. The cell reads what it stored in the folder `docs/training`; it does not need torch.
 
 # %%
 folder = Path("..") / "docs" / "training"
 training = Training.read(folder) if (folder / "alpha.csv").exists() else None
 if training is None:
-    print("There are no stored results here. relaymodel train english --arms --bias 1 --out DIR makes them.")
+    print("There are no stored results here. relaymodel train english --arms --bias 1 --seeds 3 --out DIR makes them.")
 else:
     for arm in training.arms:
         found = training.alpha(arm)
-        for i in (0, -1):
-            print(f"{arm:22s} step {found.steps[i]:5d}   exponent {found.alpha[i]:5.2f} ± {found.stderr[i]:.2f}")
+        ends = (f"{found.alpha[i]:.2f} ± {found.stderr[i]:.2f} at step {found.steps[i]}" for i in (0, -1))
+        print(f"{arm:22s} exponent", ", ".join(ends))
 
 # %%
 plotting.plot_training(training).figure if training is not None else None
 
 # %% [markdown]
-# How to read such a figure:
+# Step 0 is the untrained network, and there the theory of notebook 7 applies: the bias takes the exponent from 0.4 down
+# to 0.1. It is not quite 0, because the window is short, $t = 16$ to 480. Then the network learns:
 #
-# - Step 0 is the untrained network. There the theory of notebook 7 applies, and a compensating bias stops the decay.
-# - A line that rises means that the network learns to forget faster: it looks more at its recent text.
-# - If the line of *bias in training* rises, the network learns to work against the bias, with its content logits.
-# - Below the line at 0 the distance *grows* along the text: a reversal.
+# - Plain training *raises* the exponent. A likely reason: the network learns to look at recent text.
+# - With the bias, the exponent stays near 0.1 for some hundred steps: the decay is stopped. Then it rises steeply.
+# - Take the bias away from the network that was trained with it, and it forgets *faster* than the plain one. This
+#   suggests that it has learned to work against the bias. What it looks at is decided by its loss, not by us.
+
+# %%
+if training is not None:
+    plain, biased, removed = (training.alpha(arm) for arm in ("plain", "bias in training", "bias in training only"))
+    early = biased.steps < 400
+    assert np.all(biased.alpha[early] < 0.2)
+    assert biased.alpha[-1] > 0.4
+    assert removed.alpha[-1] > plain.alpha[-1]
+
+# %% [markdown]
+# **Exercise 8.6.** A *reversal* is a negative exponent: the distance grows along the text. Does any of the three lines
+# in the figure show one? Answer `"yes"` or `"no"`.
+
+# %%
+answer = ...
+check("8.6", answer)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
-# A single run is an anecdote. Look at the error bars: they are over seeds.
+# All lines are above the dotted one at 0.
 #
+# ```python
+# answer = "no"
+# ```
+#
+# Exponents tell how the difference falls, not whether the network uses it well. And this is one small network, one text
+# and three seeds. The error bars are over seeds; look at them before you believe a bend.
+# </details>
+
+# %% [markdown]
 # ## What you know now
 #
 # - A bias $\beta \log(1 + t/P)$ on the prompt's keys leaves the exponent $1 - \beta$. At $\beta = 1$ the decay stops.
 #   Above, the influence comes back, late.
 # - Reminders of density $R/M$ hold a plateau in proportion. A finite number of them does not.
-# - In networks the bias works as predicted as long as attention is uniform, and less where it has been learned.
+# - In networks the bias works as predicted as long as attention is uniform. Training can undo it.
 # - In code: `rm.PromptBias`, `rm.Reminders`, `relaymodel.control`, `rm.measure(..., bias=...)`.
 #
 # ## References
