@@ -171,7 +171,7 @@ def latex(certificate: Certificate) -> str:
     facts = "; ".join(f"{key}: {value}" for key, value in certificate.provenance.items())
     parts = [
         rf"\paragraph{{Certificate.}} {_tex(verdict(certificate))} {_tex(facts)}.",
-        _tabular("lll", HEADS["hypotheses"], hypotheses(certificate), CAPTIONS["hypotheses"]),
+        _tabular(r"llp{0.6\linewidth}", HEADS["hypotheses"], hypotheses(certificate), CAPTIONS["hypotheses"]),
         r"For every block, with $V=\sum_h |W_V^hW_O^h|\,\kappa$, $c_q=|W_Q|\,\kappa K/\sqrt{d_h}$, "
         r"$c_k=|W_K|\,\kappa Q/\sqrt{d_h}$, $q=\sum_h c_qR_V$ and $k=\sum_h c_kR_V$,",
         r"\[ \delta'_n \le \rho\,\delta_n+\frac{\lambda}{n}\sum_{s\le n}\delta_s,\qquad"
@@ -203,7 +203,12 @@ def _tabular(columns: str, head: Sequence[str], rows: Sequence[Sequence[str]], c
     lines = [" & ".join(map(_cell, row)) + r" \\" for row in (head, *rows)]
     lines.insert(1, r"\hline")
     return "\n".join(
-        (rf"\paragraph{{{_tex(caption)}.}}", "", rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}")
+        (
+            rf"\paragraph{{{_tex(caption)}.}}\mbox{{}}\\",  # the table on a line of its own
+            rf"{{\footnotesize\begin{{tabular}}{{{columns}}}",
+            *lines,
+            r"\end{tabular}}",
+        )
     )
 
 
