@@ -35,9 +35,9 @@ def sweep(
     csv: Csv = None,
     force: Force = False,
 ) -> None:
-    """Evaluate every combination of depth, prompt and strength.
+    """Evaluate many models at once.
 
-    One row for each model of equal layers and each continuation token: prompt, depth, relay, residual, position, t,
+    Every combination of depth, prompt and strength. One row for each model of equal layers and each continuation token: prompt, depth, relay, residual, position, t,
     influence, local_exponent. --csv writes them as plain CSV, without comments, for any table program.
     """
     output = Output(json, csv, None, force)
