@@ -113,6 +113,22 @@ def numbers(name: str, values: object) -> NDArray[Any]:
     return array
 
 
+def token_ids(tokens: object, vocabulary: int) -> NDArray[np.int64]:
+    """Return token ids, shape (B, n), as 64-bit integers.
+
+    >>> token_ids([[1, 5]], vocabulary=5)
+    Traceback (most recent call last):
+    ValueError: tokens must be from 0 to 4, got 5
+    """
+    array = numbers("tokens", tokens)
+    if array.dtype.kind not in "iu" or array.ndim != 2 or not array.size:
+        raise ValueError(f"tokens must be integers of shape (B, n), got dtype {array.dtype}, shape {array.shape}")
+    if array.min() < 0 or array.max() >= vocabulary:
+        bad = array.min() if array.min() < 0 else array.max()
+        raise ValueError(f"tokens must be from 0 to {vocabulary - 1}, got {bad}")
+    return array.astype(np.int64)
+
+
 def demand(name: str, array: NDArray[Any], good: NDArray[np.bool_], rule: str) -> None:
     """Raise `ValueError` naming the first entry of `array` (any shape) at which `good` is false.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaymodel.checks import numbers, positive_integer, real, show
+from relaymodel.checks import positive_integer, real, show, token_ids
 from relaymodel.networks.huggingface.bias import bias_hook
 from relaymodel.networks.huggingface.libraries import heavy
 from relaymodel.networks.huggingface.precision import coarsest
@@ -230,13 +230,7 @@ class HuggingFaceNetwork:
                 raise ValueError(f"model must be causal, but its states at layer {layer} depend on later tokens")
 
     def _ids(self, tokens: ArrayLike) -> Any:
-        array = numbers("tokens", tokens)
-        if array.dtype.kind not in "iu" or array.ndim != 2 or not array.size:
-            raise ValueError(f"tokens must be integers of shape (B, n), got dtype {array.dtype}, shape {array.shape}")
-        if array.min() < 0 or array.max() >= self.vocabulary:
-            bad = array.min() if array.min() < 0 else array.max()
-            raise ValueError(f"tokens must be from 0 to {self.vocabulary - 1}, got {bad}")
-        return heavy("torch").tensor(array.astype(np.int64), device=self.model.device)
+        return heavy("torch").tensor(token_ids(tokens, self.vocabulary), device=self.model.device)
 
     def _windows(self) -> list[int]:
         """Return the window of every layer that has one."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.checks import numbers, positive_integer, real, show
+from relaymodel.checks import positive_integer, real, show, token_ids
 from relaymodel.networks.transformer.architecture import Architecture
 from relaymodel.networks.transformer.layers import ROWS, activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
@@ -106,7 +106,7 @@ class Transformer:
 
         Only the current states are held: memory does not grow with depth, and grows with n only, not with its square.
         """
-        ids = self._ids(tokens)
+        ids = token_ids(tokens, self.vocabulary)
         n = ids.shape[1]
         if self.context is not None and n > self.context:
             raise ValueError(f"tokens must have at most context = {self.context} positions, got {n}")
@@ -146,7 +146,7 @@ class Transformer:
         >>> network.generate([1, 2], 3, seed=1) == network.generate([1, 2], 3, seed=1)
         True
         """
-        ids = self._ids([prompt])[0]
+        ids = token_ids([prompt], self.vocabulary)[0]
         count = positive_integer("count", count)
         warmth = float(real("temperature", temperature))
         if warmth <= 0:
@@ -173,16 +173,6 @@ class Transformer:
             written.append(int(rng.choice(a.vocabulary, p=chances / chances.sum())))
             new = np.array(written[-1:])
         return written
-
-    def _ids(self, tokens: ArrayLike) -> Tokens:
-        """Return token ids, (B, n), after checking them."""
-        array = numbers("tokens", tokens)
-        if array.dtype.kind not in "iu" or array.ndim != 2 or not array.size:
-            raise ValueError(f"tokens must be integers of shape (B, n), got dtype {array.dtype}, shape {array.shape}")
-        if array.min() < 0 or array.max() >= self.vocabulary:
-            bad = array.min() if array.min() < 0 else array.max()
-            raise ValueError(f"tokens must be from 0 to {self.vocabulary - 1}, got {bad}")
-        return array.astype(np.int64)
 
     def _bias(self, bias: ArrayLike | None, n: int) -> Array | None:
         if bias is None:
