@@ -37,8 +37,9 @@ def sweep(
 ) -> None:
     """Evaluate many models at once.
 
-    Every combination of depth, prompt and strength. One row for each model of equal layers and each continuation token: prompt, depth, relay, residual, position, t,
-    influence, local_exponent. --csv writes them as plain CSV, without comments, for any table program.
+    Every combination of depth, prompt and strength, one row for each model of equal layers and each continuation token:
+    prompt, depth, relay, residual, position, t, influence, local_exponent. --csv writes them as plain CSV, without
+    comments, for any table program.
     """
     output = Output(json, csv, None, force)
     times = build_times(t, t_max, points)
