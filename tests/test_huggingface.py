@@ -888,7 +888,7 @@ for call in (lambda: load("gpt2"), lambda: HuggingFaceNetwork(None)):
     except ImportError as error:
         print(error)
 """
-NEEDED = '{} is needed for models of the transformers library: pip install "relaymodel[networks]"; untrained NumPy'
+NEEDED = '{} is needed to run or train models of the transformers library: pip install "relaymodel[networks]"; '
 
 
 def test_everything_else_works_without_the_libraries():

@@ -404,6 +404,14 @@ def test_command_reads_prompts_and_continuation_from_files(capsys, tmp_path):
         (["--metric", "manhattan"], "--metric must be one of"),
         (["--t-max", "1"], "--t-max must be"),
         (["--bias", "nan"], "--bias must be"),
+        (["--layers", "0"], "--layers must be at least 1"),
+        (["--pairs", "1e9"], "--pairs must be at most"),
+        (["--t-max", "1e12"], "--t-max must be at most"),
+        (["--depth", "1e9"], "--depth must be at most"),
+        (["--t-min", "19"], "--t-min must be at most half of --t-max"),
+        (["--dtype", "float16"], "--dtype must be left out"),
+        (["--resume", ""], "--resume must name a folder"),
+        (["--csv", ""], "must name a file"),
     ],
 )
 def test_command_names_what_is_unusable(capsys, tmp_path, monkeypatch, arguments, message):

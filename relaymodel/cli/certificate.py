@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaymodel import files
-from relaymodel.cli.networks import NUMPY, _network, _pairs, _warnings
+from relaymodel.cli.networks import LONGEST, NUMPY, _network, _pairs, _warnings
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import Csv, Force, Json, Plot
 from relaymodel.cli.output import Output, claim, print_json
@@ -71,7 +71,7 @@ def certify(
         if path is not None:
             claim(path, force=force)
     strength, random = number("--bias", bias), whole("--seed", seed, least=0)
-    P, steps = whole("--prompt", prompt), whole("--t-max", t_max, least=2)
+    P, steps = whole("--prompt", prompt, most=LONGEST), whole("--t-max", t_max, least=2, most=LONGEST)
     if (prompt_a is None) != (prompt_b is None):
         raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
     for option, file in (("--prompt-a", prompt_a), ("--prompt-b", prompt_b)):
@@ -79,7 +79,7 @@ def certify(
             raise FileNotFoundError(f"{option} must be a text file, and there is none at {file}")
     source = continuation or ("random" if model == NUMPY else "english")
     with _warnings():
-        network = _network(model, untrained, depth, random, "float32", P + steps)
+        network = _network(model, untrained, depth, random, None, P + steps)
         texts = _pairs(network, prompt_a, prompt_b, source, 1, P, steps, random)
         certificate = certify(
             network,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NUMPY = "untrained-numpy"
 WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough for its exponents to be typical
+LONGEST, MOST_PAIRS, DEEPEST = 10**6, 10**4, 1000  # beyond, memory ends before patience
 SHOWN = 5  # layers in the figure of the curves
 
 
@@ -65,7 +66,7 @@ def measure(
         str | None, typer.Option("--depth", metavar="L", help="Layers of untrained-numpy.  [default: 12]")
     ] = None,
     seed: Annotated[str, typer.Option("--seed", metavar="S", help="Of random weights, tokens and pieces.")] = "0",
-    dtype: Annotated[str, typer.Option("--dtype", help="float32, float64, bfloat16, float16.")] = "float32",
+    dtype: Annotated[str | None, typer.Option("--dtype", help="float32, float64, bfloat16 or float16.")] = None,
     resume: Annotated[
         Path | None,
         typer.Option("--resume", metavar="FOLDER", help="Keep finished pairs here, and go on from what is there."),
@@ -87,8 +88,12 @@ def measure(
     output = Output(json, csv, plot, force)
     choice("--metric", metric, METRICS)
     strength, start = number("--bias", bias), None if t_min is None else time("--t-min", t_min)
-    P, steps = whole("--prompt", prompt), whole("--t-max", t_max, least=2)
+    P, steps = whole("--prompt", prompt, most=LONGEST), whole("--t-max", t_max, least=6, most=LONGEST)
     random = whole("--seed", seed, least=0)
+    if start is not None and start > steps / 2:
+        raise ValueError(f"--t-min must be at most half of --t-max = {steps}, to leave a window, got {t_min}")
+    if resume == Path():
+        raise ValueError("--resume must name a folder, got an empty name")
     if (prompt_a is None) != (prompt_b is None):
         raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
     for option, file in (("--prompt-a", prompt_a), ("--prompt-b", prompt_b)):
@@ -96,7 +101,7 @@ def measure(
             raise FileNotFoundError(f"{option} must be a text file, and there is none at {file}")
     kept = None if layers is None else _layers(layers)
     source = continuation or ("random" if model == NUMPY else "english")
-    count = whole("--pairs", pairs) if pairs is not None else 8 if prompt_a is None else 1
+    count = whole("--pairs", pairs, most=MOST_PAIRS) if pairs is not None else 8 if prompt_a is None else 1
     with _warnings():
         network = _network(model, untrained, depth, random, dtype, P + steps)
         chosen = _pairs(network, prompt_a, prompt_b, source, count, P, steps, random)
@@ -133,15 +138,17 @@ def measure(
     print_table(columns, {"alpha": 4, "stderr": 2})
 
 
-def _network(model: str, untrained: bool, depth: str | None, seed: int, dtype: str, length: int) -> "Network":
+def _network(model: str, untrained: bool, depth: str | None, seed: int, dtype: str | None, length: int) -> "Network":
     """Return the network that MODEL names."""
     if model == NUMPY:
         import numpy as np
 
         from relaymodel.networks.transformer import Architecture, Transformer
 
+        if dtype not in (None, "float64"):
+            raise ValueError(f"--dtype must be left out for {NUMPY}, which computes in float64, got {dtype}")
         shape = Architecture(
-            depth=12 if depth is None else whole("--depth", depth),
+            depth=12 if depth is None else whole("--depth", depth, most=DEEPEST),
             width=WIDTH,
             heads=HEADS,
             vocabulary=256,
@@ -152,6 +159,7 @@ def _network(model: str, untrained: bool, depth: str | None, seed: int, dtype: s
         raise ValueError(f"--depth must be left out for a model that has its own, got {depth}")
     from relaymodel.networks.huggingface import load
 
+    dtype = dtype or "float32"
     if untrained:
         network = load(model, untrained=True, seed=seed, dtype=dtype)
         if network.context is not None and network.context < length:
@@ -194,7 +202,7 @@ def _cut(network: "Network", path: Path, count: int, length: int, option: str) -
     if len(ids) < count * length:
         raise ValueError(
             f"{option} must have at least {count} x {length} = {count * length} tokens, {path} has {len(ids)}; "
-            "take fewer pairs or shorter texts"
+            "lower --pairs, --prompt or --t-max"
         )
     return np.array(ids[: count * length]).reshape(count, length)
 
@@ -225,8 +233,8 @@ def _layers(text: str) -> list[int]:
     chosen: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        low = whole("--layers", first, least=0)
-        high = whole("--layers", last, least=0) if dash else low
+        low = whole("--layers", first, least=1, most=DEEPEST)
+        high = whole("--layers", last, least=1, most=DEEPEST) if dash else low
         if high < low:
             raise ValueError(f"--layers must go up, as in 1,4-6, got {show(part)}")
         chosen += range(low, high + 1)

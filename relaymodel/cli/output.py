@@ -41,6 +41,8 @@ class Output:
         if self.csv is not None and self.plot is not None and self.csv.absolute() == self.plot.absolute():
             raise ValueError(f"--csv and --plot must be different files, got {self.csv} for both")
         for path in (self.csv, self.plot):
+            if path == Path():
+                raise ValueError("--csv and --plot must name a file, got an empty name")
             if path is not None:
                 claim(path, force=self.force)
                 if path.is_dir():

@@ -88,6 +88,9 @@ class BiasLimit:
         size += self.log_power * math.log(math.log(t))
         return float(self.limit) + (math.exp(size) if self.factor > 0 else -math.exp(size))
 
+    def __repr__(self) -> str:
+        return f"BiasLimit({self.phase}, D tends to {float(self.limit):.6g}, exponent to {float(self.exponent):.6g})"
+
     def _repr_html_(self) -> str:
         return table(
             "Limit under a prompt bias",

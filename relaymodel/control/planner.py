@@ -56,6 +56,12 @@ class ReminderPlan:
         """Whether the lower bound is attained, so that no plan does better."""
         return self.tokens == self.at_least
 
+    def __repr__(self) -> str:
+        where = "none needed" if self.reminders is None else repr(self.reminders)
+        least = "the least possible" if self.optimal else f"at least {float(self.at_least):.6g} needed"
+        unit = "of all tokens" if self.horizon is None else "tokens"
+        return f"ReminderPlan(D >= {float(self.level):.6g}: {where}, {float(self.tokens):.6g} {unit}, {least})"
+
     def _repr_html_(self) -> str:
         return table(
             "Reminder plan",

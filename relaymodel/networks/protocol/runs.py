@@ -205,6 +205,10 @@ class _Store:
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.folder, self.fingerprint = folder, fingerprint
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"checkpoint must be a folder, and {folder} is a file")
+        if not folder.absolute().parent.is_dir():
+            raise FileNotFoundError(f"checkpoint must be a folder in one that exists, got {folder}")
         folder.mkdir(exist_ok=True)
 
     def read(self, k: int) -> Array | None:

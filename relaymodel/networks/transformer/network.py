@@ -88,7 +88,10 @@ class Transformer:
         """
         if self.vocabulary < 256:
             raise ValueError(f"a text needs a vocabulary of at least 256 tokens, its bytes, got {self.vocabulary}")
-        return list(text.encode())
+        try:
+            return list(text.encode())
+        except UnicodeEncodeError as error:
+            raise ValueError(f"text must have bytes in UTF-8, got {show(text)}: {error.reason}") from None
 
     def hidden_states(
         self, tokens: ArrayLike, *, bias: ArrayLike | None = None, final_norm: bool = False
