@@ -21,6 +21,7 @@ from relaymodel.plotting.figure import (
     Models,
     against_t,
     axes,
+    band,
     finish,
     labelled,
     named_models,
@@ -80,10 +81,7 @@ def plot_curve(curves: Curve | Mapping[str, Curve], *, ax: Axes | None = None) -
     for label, curve in named.items():
         few = len(curve) <= 100
         (line,) = ax.plot(curve.t, curve.distance, label=label, marker="o" if few else "", markersize=5)
-        if curve.stderr is not None:
-            factor = np.exp(curve.stderr / curve.distance)
-            low, high = curve.distance / factor, curve.distance * factor
-            ax.fill_between(curve.t, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+        band(ax, curve, line.get_color())
     against_t(ax, "distance between the two runs")
     return finish(ax)
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel import files
 from relaymodel.checks import choice, demand, positive_integer, series, show
+from relaymodel.curve import Curve
 from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]
@@ -169,6 +170,14 @@ def _squeeze(t: Any) -> Any:
 
 def _stretch(u: Any) -> Any:
     return np.expm1(np.expm1(u))
+
+
+def band(ax: Axes, curve: Curve, colour: Any, alpha: float = 0.25) -> None:
+    r"""Shade one standard error about a curve that has them, $D\,e^{\pm\sigma/D}$, which stays positive."""
+    if curve.stderr is not None:
+        factor = np.exp(curve.stderr / curve.distance)
+        low, high = curve.distance / factor, curve.distance * factor
+        ax.fill_between(curve.t, low, high, color=colour, alpha=alpha, linewidth=0)
 
 
 def finish(ax: Axes) -> Axes:

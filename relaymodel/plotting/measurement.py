@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from relaymodel.networks.protocol import Measurement
-from relaymodel.plotting.figure import REFERENCE, against_t, axes, finish, labelled, styled
+from relaymodel.plotting.figure import REFERENCE, against_t, axes, band, finish, labelled, styled
 
 UNITS = {"euclidean": "units of the residual stream", "relative": "units of the state's norm", "cosine": "1 − cos"}
 
@@ -22,6 +21,7 @@ def plot_measurement(
     The grey line is the dilution P/(P+t), through the first point of the last of these layers.  Tokens that are not
     clear of rounding are left out.
 
+    >>> import numpy as np
     >>> from relaymodel.networks.transformer import Architecture, Transformer
     >>> from relaymodel.networks.protocol import RandomTokens, measure
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=16, positions="none")
@@ -36,11 +36,7 @@ def plot_measurement(
         curve = measured.curve(layer, metric=metric)
         colour = graded_colour(i, len(chosen))
         ax.plot(curve.t, curve.distance, label=_name(measured, layer), color=colour, linestyle="-", linewidth=1.6)
-        if curve.stderr is not None:
-            factor = np.exp(curve.stderr / curve.distance)
-            ax.fill_between(
-                curve.t, curve.distance / factor, curve.distance * factor, color=colour, alpha=0.2, linewidth=0
-            )
+        band(ax, curve, colour, alpha=0.2)
     if curve is not None:
         P, power = measured.prompt, 2 if metric == "cosine" else 1
         dilution = (P / (P + curve.t)) ** power
@@ -61,6 +57,7 @@ def plot_layer_exponents(
 
     The grey line is the exponent of dilution, 1.
 
+    >>> import numpy as np
     >>> from relaymodel.networks.transformer import Architecture, Transformer
     >>> from relaymodel.networks.protocol import RandomTokens, measure
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=16, positions="none")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from relaymodel.checks import show
 from relaymodel.networks.calibration import Calibration
 from relaymodel.networks.protocol import Measurement
-from relaymodel.plotting.figure import against_t, axes, finish, styled
+from relaymodel.plotting.figure import against_t, axes, band, finish, styled
 
 MOST = 4  # layers drawn unless others are asked for
 
@@ -64,10 +64,7 @@ def plot_prediction(
     for layer, curve in curves.items():
         label = f"measured, layer {layer}"
         (line,) = ax.plot(curve.t, curve.distance, linestyle="-", linewidth=3, alpha=0.65, label=label)
-        if curve.stderr is not None:
-            factor = np.exp(curve.stderr / curve.distance)
-            low, high = curve.distance / factor, curve.distance * factor
-            ax.fill_between(curve.t, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+        band(ax, curve, line.get_color())
     for number, (layer, curve) in enumerate(curves.items()):
         label = "_" * (number > 0) + "predicted"
         predicted = calibration.predict(layer, curve.t)

@@ -122,9 +122,12 @@ class Measurement:
     @property
     def floor(self) -> Array:
         """Shape (K, M, T): the Euclidean distance that rounding alone makes."""
-        blocks = np.minimum(np.array(self.layers), self.depth)
-        size = np.sqrt(np.mean(self.norms**2, axis=0))
-        return np.asarray(size * rounding(self.precision, blocks)[:, None])
+        return np.stack([self._floor(m) for m in range(len(self.layers))], axis=1)
+
+    def _floor(self, m: int) -> Array:
+        """Return the floor at the layer of index m, shape (K, T)."""
+        size = np.sqrt(np.mean(self.norms[:, :, m] ** 2, axis=0))
+        return np.asarray(size * rounding(self.precision, min(self.layers[m], self.depth)))
 
     def distance(self, layer: int, *, metric: str = "euclidean") -> Array:
         r"""Return the distances at one layer, shape (K, T).
@@ -146,7 +149,7 @@ class Measurement:
     def reliable(self, layer: int) -> NDArray[np.bool_]:
         """Return at which t, shape (T,), the distance of every pair is clear of rounding (3 times the floor)."""
         m = self._index(layer)
-        return np.asarray(np.all(self.euclidean[:, m] > CLEARANCE * self.floor[:, m], axis=0))
+        return np.asarray(np.all(self.euclidean[:, m] > CLEARANCE * self._floor(m), axis=0))
 
     def curve(self, layer: int, *, metric: str = "euclidean", pair: int | None = None) -> Curve:
         """Return the forgetting curve at one layer: the geometric mean over pairs, or that of one pair.

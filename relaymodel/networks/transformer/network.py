@@ -182,16 +182,8 @@ class Transformer:
             return None
         added = np.asarray(bias, dtype=np.float64)
         heads = self.architecture.heads
-        if (
-            added.ndim not in (2, 3)
-            or added.shape[-2] != n
-            or added.shape[-1] > n
-            or added.shape[:-2]
-            not in (
-                (),
-                (heads,),
-            )
-        ):
+        fits = added.ndim >= 2 and added.shape[:-2] in ((), (heads,)) and added.shape[-2] == n >= added.shape[-1]
+        if not fits:
             raise ValueError(
                 f"bias must have shape (n, k) or (heads, n, k) with n = {n}, k <= n, heads = {heads}, got {added.shape}"
             )
