@@ -6,7 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaymodel import files
-from relaymodel.cli.networks import LONGEST, NUMPY, _network, _pairs, _warnings
+from relaymodel.cli.inputs import (
+    LONGEST,
+    NUMPY,
+    BiasStrength,
+    Continuation,
+    Length,
+    NumpyDepth,
+    PromptA,
+    PromptB,
+    PromptLength,
+    Seed,
+    Untrained,
+    check_prompts,
+    choose_network,
+    choose_texts,
+    one_line_warnings,
+)
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import Csv, Force, Json, Plot
 from relaymodel.cli.output import Output, claim, print_json
@@ -26,27 +42,15 @@ def certify(
             "folder, a GGUF file, a hub name; with --untrained also a config.json.",
         ),
     ] = NUMPY,
-    prompt_a: Annotated[Path | None, typer.Option("--prompt-a", metavar="FILE", help="Text of prompt A.")] = None,
-    prompt_b: Annotated[Path | None, typer.Option("--prompt-b", metavar="FILE", help="Text of prompt B.")] = None,
-    continuation: Annotated[
-        str | None,
-        typer.Option(
-            "--continuation",
-            metavar="FILE|random|generated|english",
-            help="A text file; random tokens; written by the model after prompt A; or Python's documentation.  "
-            "[default: english, for untrained-numpy random]",
-        ),
-    ] = None,
-    prompt: Annotated[str, typer.Option("--prompt", metavar="P", help="Tokens of each prompt.")] = "16",
-    t_max: Annotated[str, typer.Option("--t-max", metavar="T", help="Tokens of the continuation.")] = "256",
-    bias: Annotated[
-        str, typer.Option("--bias", metavar="B", help="Add B log(1 + t/P) to the logits of the prompt's keys.")
-    ] = "0",
-    untrained: Annotated[bool, typer.Option("--untrained", help="Its architecture, random weights.")] = False,
-    depth: Annotated[
-        str | None, typer.Option("--depth", metavar="L", help="Layers of untrained-numpy.  [default: 12]")
-    ] = None,
-    seed: Annotated[str, typer.Option("--seed", metavar="S", help="Of random weights, tokens and pieces.")] = "0",
+    prompt_a: PromptA = None,
+    prompt_b: PromptB = None,
+    continuation: Continuation = None,
+    prompt: PromptLength = "16",
+    t_max: Length = "256",
+    bias: BiasStrength = "0",
+    untrained: Untrained = False,
+    depth: NumpyDepth = None,
+    seed: Seed = "0",
     latex: Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Write it as LaTeX.")] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write it as an HTML page.")] = None,
     json: Json = False,
@@ -72,15 +76,11 @@ def certify(
             claim(path, force=force)
     strength, random = number("--bias", bias), whole("--seed", seed, least=0)
     P, steps = whole("--prompt", prompt, most=LONGEST), whole("--t-max", t_max, least=2, most=LONGEST)
-    if (prompt_a is None) != (prompt_b is None):
-        raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
-    for option, file in (("--prompt-a", prompt_a), ("--prompt-b", prompt_b)):
-        if file is not None and not file.is_file():
-            raise FileNotFoundError(f"{option} must be a text file, and there is none at {file}")
+    check_prompts(prompt_a, prompt_b)
     source = continuation or ("random" if model == NUMPY else "english")
-    with _warnings():
-        network = _network(model, untrained, depth, random, None, P + steps)
-        texts = _pairs(network, prompt_a, prompt_b, source, 1, P, steps, random)
+    with one_line_warnings():
+        network = choose_network(model, untrained, depth, random, None, P + steps)
+        texts = choose_texts(network, prompt_a, prompt_b, source, 1, P, steps, random)
         certificate = certify(
             network,
             texts.prompt_a,

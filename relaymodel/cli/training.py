@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relaymodel.cli.inputs import ENGLISH, read_text
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import Json
 from relaymodel.cli.output import print_json, print_table
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from relaymodel.networks.training import Recipe, Training
 
 FIGURE = "training.png"
-ENGLISH = "english"
 
 
 def train(
@@ -95,7 +95,7 @@ def train(
     recipe = replace(named(preset), **changed)
     shown = recipe.layer if layer is None else whole("--layer", layer, most=recipe.depth)
     result = train(
-        _read(text),
+        read_text(text, "TEXT", "english"),
         out,
         recipe=recipe,
         bias=chosen,
@@ -118,21 +118,6 @@ def train(
         print(f"\n{arm}, layer {shown}, {len(found.seeds)} seeds")
         columns = {"step": found.steps.tolist(), "alpha": found.alpha.tolist(), "stderr": found.stderr.tolist()}
         print_table(columns, {"alpha": 4, "stderr": 2})
-
-
-def _read(source: str) -> str:
-    """Return the text that TEXT names."""
-    if source == ENGLISH:
-        from relaymodel.networks.texts import english
-
-        return english()
-    path = Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(f"TEXT must be english or a text file, and there is none at {source}")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8 text: {error}") from None
 
 
 def _teller(recipe: "Recipe", layer: int) -> Callable[[str, int, dict[str, Any]], None]:
