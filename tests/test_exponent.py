@@ -532,8 +532,9 @@ class TestMachinery:
         t = log_integers(2, 500, 30)
         x = np.log(t)
         noisy = 0.1 * rng.standard_normal(t.size)
-        plain = smooth(Cells.of(Curve(t, np.exp(noisy))), x).alpha
-        bent = smooth(Cells.of(Curve(t, np.exp(noisy - 0.4 * x - 0.05 * x**2))), x).alpha
+        cells = Cells.of(Curve(t, np.exp(noisy)))
+        plain = smooth(cells, noisy, x).alpha
+        bent = smooth(cells, noisy - 0.4 * x - 0.05 * x**2, x).alpha
         assert bent - plain == pytest.approx(0.4 + 0.1 * x, abs=1e-8)
 
 

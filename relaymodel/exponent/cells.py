@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,18 +46,29 @@ class UnderdeterminedError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Means of log t and log D over groups of neighbouring points.
+    """Groups of neighbouring points, over which log t and log D are averaged.
 
     A cell covers an equal length of log t, so that a dense linear curve does not let its last octave
-    outvote all the others.  `starts` (K,) indexes the first point of each cell, `sizes` (K,) counts them.
+    outvote all the others.  `starts` (K,) indexes the first point of each cell, `sizes` (K,) counts them, `x` (K,) are
+    the mean log t.  Cells of the same t and the same profile of errors are equal: what depends on nothing else is
+    prepared once for all curves of a grid.
     """
 
     t: Array
     starts: NDArray[np.intp]
     sizes: Array
     x: Array
-    y: Array
     relative: Array | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cells) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[bytes, bytes]:
+        return self.t.tobytes(), b"" if self.relative is None else self.relative.tobytes()
 
     @classmethod
     def of(cls, curve: Curve) -> "Cells":
@@ -84,13 +96,16 @@ class Cells:
         if curve.stderr is not None and np.any(curve.stderr > 0):
             square = np.add.reduceat((curve.stderr / curve.distance) ** 2, starts) / sizes
             relative = np.sqrt(_profile(np.add.reduceat(x, starts) / sizes, square))
-        mean_x, mean_y = (np.add.reduceat(values, starts) / sizes for values in (x, y))
-        return cls(curve.t, starts, sizes, mean_x, mean_y, relative)
+        return cls(curve.t, starts, sizes, np.add.reduceat(x, starts) / sizes, relative)
 
     def mean(self, values: Array) -> Array:
         """Return the means (K,) over the cells of one value (T,) a point."""
         means: Array = np.add.reduceat(values, self.starts) / self.sizes
         return means
+
+    def log(self, curve: Curve) -> Array:
+        """Return the means (K,) of log D over the cells, of a curve with these t."""
+        return self.mean(np.log(curve.distance))
 
     @property
     def weights(self) -> Array:

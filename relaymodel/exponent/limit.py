@@ -209,8 +209,9 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             "for the exponent of the window",
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
-    fit = smooth(cells, np.empty(0))
-    candidates = [c for c in fit_series(cells, np.log(used.t + prompt), fit) if degree in (None, c.degree)]
+    y = cells.log(used)
+    fit = smooth(cells, y, np.empty(0))
+    candidates = [c for c in fit_series(cells, y, np.log(used.t + prompt), fit) if degree in (None, c.degree)]
     if not candidates:
         raise UnderdeterminedError(
             "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "

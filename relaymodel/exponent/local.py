@@ -114,7 +114,7 @@ def estimate_exponent(
             f"within {used.t[0]:.6g}..{used.t[-1]:.6g}, as is the curve",
         )
     cells = Cells.of(used)
-    fit = smooth(cells, np.log(at))
+    fit = smooth(cells, cells.log(used), np.log(at))
     variance = fit.variance
     if pairs.count:
         variance = fit.systematic + pairs.errors(used, cells, fit.functional) ** 2

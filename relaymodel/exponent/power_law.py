@@ -128,20 +128,21 @@ def fit_power_law(
     pairs = pool(curve)
     used = window(pairs.curve, t_min, t_max)
     cells = Cells.of(used)
-    fit = smooth(cells, np.empty(0))
+    y = cells.log(used)
+    fit = smooth(cells, y, np.empty(0))
     n = cells.x.size
     weights = cells.weights
     line = np.stack([np.ones(n), -cells.x], axis=1)
     normal = np.linalg.inv(line.T @ (weights[:, None] * line))
     functional = normal @ line.T * weights
-    log_amplitude, alpha = functional @ cells.y
-    residual = cells.y - line @ (log_amplitude, alpha)
+    log_amplitude, alpha = functional @ y
+    residual = y - line @ (log_amplitude, alpha)
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
-    drift, drift_stderr, p_value = _bend(cells, fit.noise, fit.shared, fit.freedom)
+    drift, drift_stderr, p_value = _bend(cells, y, fit.noise, fit.shared, fit.freedom)
     if pairs.count:
         variance = pairs.errors(used, cells, functional.T) ** 2
     elif p_value >= LEVEL:  # the line leaves the noise more room than a spline does, which follows some of it
-        variance = linear_errors(cells, line, functional.T) ** 2 + np.diag(functional @ fit.shared @ functional.T)
+        variance = linear_errors(cells, y, line, functional.T) ** 2 + np.diag(functional @ fit.shared @ functional.T)
     else:
         variance = np.diag(functional @ (fit.noise + fit.shared) @ functional.T)
     misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
@@ -165,7 +166,7 @@ def fit_power_law(
     )
 
 
-def _bend(cells: Cells, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:
+def _bend(cells: Cells, y: Array, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:
     """Return the drift of the exponent over the window, its error, and the p-value of its being none."""
     covariance = noise + shared
     # deviations shared along t alone are smooth, and leave float64 no inverse; white noise this small changes nothing
@@ -177,9 +178,9 @@ def _bend(cells: Cells, noise: Array, shared: Array, freedom: int) -> tuple[floa
     drift = -12 / (cells.x[-1] - cells.x[0]) * np.linalg.pinv(basis[:, :3] * root[:, None])[2] * root
     lower = np.linalg.cholesky(covariance)
     directions = np.linalg.qr(np.linalg.solve(lower, basis))[0][:, 2:]
-    gain = float(np.sum((directions.T @ np.linalg.solve(lower, cells.y)) ** 2)) / 2
+    gain = float(np.sum((directions.T @ np.linalg.solve(lower, y)) ** 2)) / 2
     return (
-        float(drift @ cells.y) + 0.0,
+        float(drift @ y) + 0.0,
         float(np.sqrt(drift @ covariance @ drift)),
         float(fdtrc(2, freedom, gain)),
     )

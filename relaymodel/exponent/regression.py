@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,7 @@ class Noise:
     prior: Array
 
     @classmethod
+    @lru_cache(maxsize=4)
     def of(cls, cells: Cells) -> "Noise":
         """Prepare all candidates of the cells."""
         lengths, covariances = zip(*cells.correlations(), strict=True)
@@ -371,7 +373,7 @@ def shifts(problem: Problem, noise: Noise, solution: Solution, deviations: Array
     return replace(solution, covariance=covariance, lower=centre - reach, upper=centre + reach, freedom=n - 1.0)
 
 
-def linear_errors(cells: Cells, design: Array, functional: Array) -> Array:
+def linear_errors(cells: Cells, y: Array, design: Array, functional: Array) -> Array:
     """Return standard errors (M,) of what is linear in log D, `functional` (K, M), by the residuals of a linear fit.
 
     `design` (K, q) spans what is fitted.  1.96 errors are the 95 % interval of the mixture of Student's t over the
@@ -379,7 +381,7 @@ def linear_errors(cells: Cells, design: Array, functional: Array) -> Array:
     """
     noise = Noise.of(cells)
     freedom = cells.x.size - design.shape[1]
-    white = noise.inverses @ np.column_stack([design, cells.y])
+    white = noise.inverses @ np.column_stack([design, y])
     frames, _ = np.linalg.qr(white[:, :, :-1])
     data = white[:, :, -1]
     inside = np.einsum("ckq,ck->cq", frames, data)
@@ -407,7 +409,7 @@ def lack_of_fit(problem: Problem, solution: Solution) -> float:
     powers = np.polynomial.legendre.legvander(z, problem.size // problem.y.shape[1] + 3)
     found = []
     for b in range(problem.y.shape[1]):
-        spline = smooth(replace(cells, y=problem.y[:, b]), np.empty(0))
+        spline = smooth(cells, problem.y[:, b], np.empty(0))
         covariance = spline.noise + spline.shared
         covariance = covariance + (1e-10 * np.diag(covariance).mean() + ROUNDING**2) * np.eye(len(covariance))
         lower = np.linalg.cholesky(covariance)

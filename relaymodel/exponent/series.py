@@ -37,7 +37,7 @@ def truncation(values: list[float]) -> float:
     return float(sum(changes) * (2 if len(changes) == 1 else 1))
 
 
-def fit_series(cells: Cells, logarithm: Array, fit: Smooth) -> list[Candidate]:
+def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth) -> list[Candidate]:
     """Return candidates for the limit, of every degree and window whose series has begun to converge.
 
     `logarithm` (T,) is log t, or log(P + t), at the curve's points.  Degrees next to which the changes grow, by more
@@ -56,7 +56,7 @@ def fit_series(cells: Cells, logarithm: Array, fit: Smooth) -> list[Candidate]:
             break
         late = slice(first, None)
         firsts.append(first)
-        rows.append(_limits(design[late], cells.y[late], fit.noise[late, late], fit.shared[late, late]))
+        rows.append(_limits(design[late], y[late], fit.noise[late, late], fit.shared[late, late]))
     candidates = []
     for i, (first, limits) in enumerate(zip(firsts, rows, strict=True)):
         grows = _growing(limits)

@@ -1,6 +1,7 @@
 """A smoothing spline in log t whose bandwidth and noise correlation are chosen together by the data."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -48,8 +49,8 @@ class Smooth:
         return np.asarray(np.maximum(self.variance - random, 0.0))
 
 
-def smooth(cells: Cells, at: Array) -> Smooth:
-    r"""Fit a quintic smoothing spline to log D against log t and return its slopes at log t = `at` (M,).
+def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
+    r"""Fit a quintic smoothing spline to the cells' mean log D, y (K,), against log t and return its slopes at log t = `at` (M,).
 
     log D is a quadratic in log t plus a twice integrated random walk plus noise (Wahba's form of the smoothing
     spline whose penalty is $\int (d^3 \log D / d(\log t)^3)^2$).  The ratio of the two, which is the
@@ -63,17 +64,14 @@ def smooth(cells: Cells, at: Array) -> Smooth:
     n = cells.x.size
     width = cells.x[-1] - cells.x[0]
     z, where = (cells.x - cells.x[0]) / width, (at - cells.x[0]) / width
-    powers = np.stack([np.ones(n), z, z * z], axis=1)
-    contrasts = np.linalg.qr(powers, mode="complete")[0][:, 3:]
     # the least squares quadratic's slopes; whatever weights the spline adds to them is a contrast
-    plain = np.linalg.pinv(powers).T @ np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
+    plain = np.linalg.pinv(_quadratic(z)).T @ np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
     kernel, cross = _integrated(z[:, None], z[None, :]), _sloped(where[None, :], z[:, None])
-    rounding = (ROUNDING * np.maximum(1, np.abs(cells.y).max())) ** 2
+    rounding = (ROUNDING * np.maximum(1, np.abs(y).max())) ** 2
     if cells.relative is not None:
         rounding /= np.median(cells.relative) ** 2
-    candidates = list(cells.correlations())
-    bases = [_Basis.of(contrasts, kernel, R, cells.y, rounding) for _, R in candidates]
-    evidence = np.array([basis.evidence for basis in bases]) + cells.prior[:, None]  # (candidates, ratios)
+    bases = [_Fitted.of(basis, y, rounding) for basis in _bases(cells)]
+    evidence = np.array([fitted.evidence for fitted in bases]) + cells.prior[:, None]  # (candidates, ratios)
     weights = np.exp(evidence - evidence.max())
     weights[weights < 1e-3] = 0
     weights /= weights.sum()
@@ -81,13 +79,14 @@ def smooth(cells: Cells, at: Array) -> Smooth:
     noise, functional = np.zeros((n, n)), np.zeros((n, at.size))
     alphas, variances, shares = [], [], []
     scale = length = effective = 0.0
-    for weight, basis, (tokens, R) in zip(weights, bases, candidates, strict=True):
+    for weight, fitted in zip(weights, bases, strict=True):
         if not np.any(weight):
             continue
-        share = weight @ basis.scale
+        basis, R = fitted.basis, fitted.basis.covariance
+        share = weight @ fitted.scale
         noise += share * R
         scale += share
-        length += weight.sum() * tokens
+        length += weight.sum() * basis.length
         effective += weight @ (3 + np.sum(1 - 1 / basis.shrunk, axis=1))
         # kriging: the plain slopes plus contrasts that minimise the variance of the error, for all ratios at once
         ratio = basis.ratios[:, None, None]
@@ -95,13 +94,13 @@ def smooth(cells: Cells, at: Array) -> Smooth:
         added = (ratio * along - across) / basis.shrunk[:, :, None]  # (ratios, contrasts, M)
         error = ratio[:, 0] * (where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0))
         error = error + np.sum(plain * (R @ plain), axis=0) - np.sum(added**2 * basis.shrunk[:, :, None], axis=1)
-        alphas.append(-(plain.T @ cells.y + np.einsum("rcm,c->rm", added, basis.data)))
+        alphas.append(-(plain.T @ y + np.einsum("rcm,c->rm", added, fitted.data)))
         random = np.sum(plain * (R @ plain), axis=0) + np.sum(added * (added + 2 * across), axis=1)
         # what the slopes of the residuals are: the bias, as far as the fit itself shows it
-        left = np.einsum("rcm,rc->rm", added + across, basis.data / basis.shrunk)
+        left = np.einsum("rcm,rc->rm", added + across, fitted.data / basis.shrunk)
         trust = random / (2 * np.maximum(error, random))
-        seen = basis.scale[:, None] * random + left**2
-        variances.append((1 - trust) * basis.scale[:, None] * error + trust * seen)
+        seen = fitted.scale[:, None] * random + left**2
+        variances.append((1 - trust) * fitted.scale[:, None] * error + trust * seen)
         shares.append(weight)
         functional += weight.sum() * plain + basis.vectors @ np.einsum("r,rcm->cm", weight, added)
     share = np.concatenate(shares)
@@ -125,36 +124,63 @@ def smooth(cells: Cells, at: Array) -> Smooth:
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """The contrasts F in which one noise covariance is the identity and the random walk is diagonal (K, F).
+    """The contrasts F in which one noise covariance (K, K) is the identity and the random walk is diagonal (K, F).
 
-    For a grid (Q,) of ratios of random walk to noise: `shrunk` (Q, F) the variances of the contrasts, `scale` (Q,) the
-    mean variance of the noise, `evidence` (Q,) the logarithm of the restricted likelihood; `data` (F,) the contrasts.
+    For a grid (Q,) of ratios of random walk to noise: `shrunk` (Q, F) the variances of the contrasts, `logdet` (Q,) half
+    the logarithm of their determinant.  `length` is the noise's correlation length.
     """
 
     vectors: Array
-    data: Array
     ratios: Array
     shrunk: Array
-    scale: Array
-    evidence: Array
+    logdet: Array
+    covariance: Array
+    length: float
 
     @classmethod
-    def of(cls, contrasts: Array, kernel: Array, R: Array, y: Array, rounding: float) -> "_Basis":
+    def of(cls, contrasts: Array, kernel: Array, R: Array, length: float) -> "_Basis":
         lower = np.linalg.cholesky(contrasts.T @ R @ contrasts)
         half = np.linalg.solve(lower, contrasts.T)  # not SciPy's: two BLAS thread pools by turns cost tenfold
         values, rotation = np.linalg.eigh(half @ kernel @ half.T)
         values, vectors = np.maximum(values, 0), half.T @ rotation
-        data, freedom = vectors.T @ y, values.size
         # From one bend more than a quadratic's, lest a bend below notice be called absent, to interpolation: no
         # further, as that would count it many times over.  1e14 is where float64 ends.
         ratios = np.geomspace(10 / values[-1], min(1e14, 100 / max(values[0], 1e-14)), 32)
         shrunk = 1 + ratios[:, None] * values
-        square = np.sum(data**2 / shrunk, axis=1) + freedom * rounding
-        evidence = (
-            -np.sum(np.log(np.diag(lower))) - 0.5 * np.sum(np.log(shrunk), axis=1) - 0.5 * freedom * np.log(square)
-        )
+        logdet = np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(np.log(shrunk), axis=1)
+        return cls(vectors, ratios, shrunk, logdet, R, length)
+
+
+@lru_cache(maxsize=4)
+def _bases(cells: Cells) -> tuple[_Basis, ...]:
+    z = (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0])
+    contrasts = np.linalg.qr(_quadratic(z), mode="complete")[0][:, 3:]
+    kernel = _integrated(z[:, None], z[None, :])
+    return tuple(_Basis.of(contrasts, kernel, R, length) for length, R in cells.correlations())
+
+
+def _quadratic(z: Array) -> Array:
+    return np.stack([np.ones_like(z), z, z * z], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A curve in a basis: its contrasts `data` (F,), and by ratio of random walk to noise (Q,) the mean variance of
+    the noise, `scale`, and the logarithm of the restricted likelihood, `evidence`.
+    """
+
+    basis: _Basis
+    data: Array
+    scale: Array
+    evidence: Array
+
+    @classmethod
+    def of(cls, basis: _Basis, y: Array, rounding: float) -> "_Fitted":
+        data = basis.vectors.T @ y
+        freedom = data.size
+        square = np.sum(data**2 / basis.shrunk, axis=1) + freedom * rounding
         # the mean of the inverse gamma distribution, and with it the variance of Student's t
-        return cls(vectors, data, ratios, shrunk, square / (freedom - 2), evidence)
+        return cls(basis, data, square / (freedom - 2), -basis.logdet - 0.5 * freedom * np.log(square))
 
 
 def _integrated(s: Array, t: Array) -> Array:

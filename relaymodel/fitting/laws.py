@@ -207,10 +207,11 @@ def compare_laws(
     pairs = pool(curves)
     used = window(pairs.curve, t_min, t_max)
     cells = Cells.of(used)
+    y = cells.log(used)
     if cells.x.size < 9:
         raise UnderdeterminedError(
             f"the window must hold at least 9 points for laws to be compared, got {cells.x.size}; widen it",
-            partial=float(-(cells.y[-1] - cells.y[0]) / (cells.x[-1] - cells.x[0])),
+            partial=float(-(y[-1] - y[0]) / (cells.x[-1] - cells.x[0])),
         )
     left_out = {}
     laws = [power_law(), power_law_and_constant(float(cells.x[0]))]
@@ -225,7 +226,7 @@ def compare_laws(
             raise
         left_out["relay model"] = str(error)
     noise = Noise.of(cells)
-    found = [(law, *_fitted(law, cells, noise)) for law in laws]
+    found = [(law, *_fitted(law, cells, y, noise)) for law in laws]
     order = sorted(found, key=lambda item: item[1].aicc)
     relative = np.exp(-0.5 * np.array([fit.aicc - order[0][1].aicc for _, fit, _ in order]))
     shares = relative / relative.sum()
@@ -306,17 +307,17 @@ def relay_law(prompt: int) -> Law:
     return Law("relay model", formula, names, tuple(low.tolist()), tuple(high.tolist()), log, values)
 
 
-def _problem(law: Law, cells: Cells) -> Problem:
+def _problem(law: Law, cells: Cells, y: Array) -> Problem:
     log = law.log(cells.nodes)
 
     def means(theta: Array) -> Array:
         return np.asarray(log(theta).reshape(2, cells.x.size, 1, -1).mean(axis=0))
 
-    return Problem(cells, cells.y[:, None], means, np.array(law.low), np.array(law.high))
+    return Problem(cells, y[:, None], means, np.array(law.low), np.array(law.high))
 
 
-def _fitted(law: Law, cells: Cells, noise: Noise) -> tuple[LawFit, Solution]:
-    problem = _problem(law, cells)
+def _fitted(law: Law, cells: Cells, y: Array, noise: Noise) -> tuple[LawFit, Solution]:
+    problem = _problem(law, cells, y)
     starts = [np.array(start) for start in law.starts] or starting_points(
         problem, Coordinates.of(relay=None, depth=None, position=0, bias=0)
     )
@@ -336,8 +337,9 @@ def _needed(cells: Cells, noise: Noise, best: Law, truth: Solution, rival: Law, 
     white = noise.inverses[0]
 
     def difference(grid: Cells, inverse: Array) -> float:
-        curve = _problem(best, grid).means(line)[..., 0]
-        return least_difference(_problem(rival, grid), curve, inverse, other.theta) / float(truth.scatter[0]) ** 2
+        zero = np.zeros_like(grid.x)
+        curve = _problem(best, grid, zero).means(line)[..., 0]
+        return least_difference(_problem(rival, grid, zero), curve, inverse, other.theta) / float(truth.scatter[0]) ** 2
 
     now = difference(cells, noise.inverses[truth.best])
     plain = difference(cells, white)
