@@ -147,15 +147,15 @@ class Cells:
         closest = float(np.median(np.diff(self.x)))
         for tau in np.geomspace(closest, (self.x[-1] - self.x[0]) / 6, WIDTHS[1]):
             smooth = np.exp(-distance / tau)
-            for phi in SHARES[1::2]:
+            for phi in SHARES:
                 yield (1 - phi) * spacing + 2 * phi * tau * centre, ((1 - phi) * white + phi * smooth) * scale
 
     @property
     def prior(self) -> Array:
-        """Log prior weights of the candidates: white noise, noise along t and noise along log t are equally likely."""
+        """Log prior weights of the candidates: half for white noise, a quarter for noise along t and along log t each."""
         along = 0 if (self.t[-1] - self.t[0]) / 8 <= 2 * float(np.min(np.diff(self.t))) else WIDTHS[0] * len(SHARES)
-        fades = WIDTHS[1] * len(SHARES[1::2])
-        return np.asarray(np.log(np.concatenate([[1.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)])))
+        fades = WIDTHS[1] * len(SHARES)
+        return np.asarray(np.log(np.concatenate([[2.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)])))
 
     def _averaged(self, tau: float) -> Array:
         """Return exp(-|t - t'|/tau) averaged over pairs of cells (K, K); the exponential factorises."""

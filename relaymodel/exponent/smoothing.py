@@ -1,14 +1,18 @@
 """A smoothing spline in log t whose bandwidth and noise correlation are chosen together by the data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relaymodel.exponent.cells import Array, Cells
 
 ROUNDING = 2.0**-51
 """Noise that any float64 distance has, relative to log D or 1."""
+
+IGNORED = 1e-3
+"""Candidates less likely than this, against the likeliest, are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,11 +20,15 @@ class Smooth:
     """What the spline says of a curve.
 
     alpha (M,), variance (M,)
-        Exponents at the points asked for, and their variances.
+        Exponents at the points asked for, and their variances, `shared` left out.
+    smoother (K, K)
+        What makes of the cells' mean log D those of the spline.
     noise (K, K)
         Covariance of the cells' mean log D, correlation along t included.
     shared (K, K)
         Covariance of deviations smooth in log t that only the curve's own stderr tells of; 0 without one.
+    kinds (C, K, K), shares (C,)
+        Noise covariances of the candidates, and how likely each is.
     scatter, correlation_length
         Standard deviation of a single point's log D about the spline, and how many tokens are worth one
         independent point.  Where a curve has no noise, the scatter is the spline's misfit and the length is idle.
@@ -34,8 +42,11 @@ class Smooth:
 
     alpha: Array
     variance: Array
+    smoother: Array
     noise: Array
     shared: Array
+    kinds: Array
+    shares: Array
     scatter: float
     correlation_length: float
     freedom: int
@@ -43,91 +54,76 @@ class Smooth:
     functional: Array
 
     @property
-    def systematic(self) -> Array:
+    def bias(self) -> Array:
         """The part of the variance (M,) that is not noise: smoothing bias, and choice of the bandwidth."""
-        random = np.sum(self.functional * ((self.noise + self.shared) @ self.functional), axis=0)
+        random = np.sum(self.functional * (self.noise @ self.functional), axis=0)
         return np.asarray(np.maximum(self.variance - random, 0.0))
+
+    @property
+    def lasting(self) -> Array:
+        """The variances (M,) from the deviations that are shared."""
+        return np.asarray(np.sum(self.functional * (self.shared @ self.functional), axis=0))
 
 
 def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
-    r"""Fit a quintic smoothing spline to the cells' mean log D, y (K,), against log t and return its slopes at log t = `at` (M,).
+    r"""Fit a quintic smoothing spline to the cells' mean log D, y (K,), and return its slopes at log t = `at` (M,).
 
     log D is a quadratic in log t plus a twice integrated random walk plus noise (Wahba's form of the smoothing
     spline whose penalty is $\int (d^3 \log D / d(\log t)^3)^2$).  The ratio of the two, which is the
     bandwidth, and the noise's correlation are averaged over a grid, weighted by the restricted likelihood, so
     the variance holds the noise, the smoothing bias and the uncertainty of the bandwidth.  Generalised
-    cross-validation would not do: it takes correlated noise for signal.  Of the bias there are two accounts: what it is
-    on average over random walks, which is more than smooth curves have, and what smoothing the fit once more would do,
-    which is less than the fit has lost already.  The square of the bias is between both, half way where noise is most
-    of the error, and all the first where it is none of it: such residuals say nothing.
+    cross-validation would not do: it takes correlated noise for signal.
     """
-    n = cells.x.size
-    width = cells.x[-1] - cells.x[0]
-    z, where = (cells.x - cells.x[0]) / width, (at - cells.x[0]) / width
-    # the least squares quadratic's slopes; whatever weights the spline adds to them is a contrast
-    plain = np.linalg.pinv(_quadratic(z)).T @ np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
-    kernel, cross = _integrated(z[:, None], z[None, :]), _sloped(where[None, :], z[:, None])
-    rounding = (ROUNDING * np.maximum(1, np.abs(y).max())) ** 2
-    if cells.relative is not None:
-        rounding /= np.median(cells.relative) ** 2
-    bases = [_Fitted.of(basis, y, rounding) for basis in _bases(cells)]
-    evidence = np.array([fitted.evidence for fitted in bases]) + cells.prior[:, None]  # (candidates, ratios)
-    weights = np.exp(evidence - evidence.max())
-    weights[weights < 1e-3] = 0
-    weights /= weights.sum()
-
-    noise, functional = np.zeros((n, n)), np.zeros((n, at.size))
-    alphas, variances, shares = [], [], []
+    posterior, target = _Posterior.of(cells, y[:, None]), _Target.of(cells, at)
+    slope, variance = _read(target, posterior, y[:, None])
+    n, width = cells.x.size, cells.x[-1] - cells.x[0]
+    noise, smoother = np.zeros((n, n)), np.eye(n)
+    functional = np.zeros((n, at.size))
+    kinds, shares = [], []
     scale = length = effective = 0.0
-    for weight, fitted in zip(weights, bases, strict=True):
-        if not np.any(weight):
-            continue
-        basis, R = fitted.basis, fitted.basis.covariance
-        share = weight @ fitted.scale
-        noise += share * R
+    for c in posterior.kept:
+        basis, weight = posterior.bases[c], posterior.weights[c, :, 0]
+        share = float(weight @ posterior.scale[c, :, 0])
+        kinds.append(share / weight.sum() * basis.covariance)
+        shares.append(float(weight.sum()))
+        noise += share * basis.covariance
         scale += share
-        length += weight.sum() * basis.length
-        effective += weight @ (3 + np.sum(1 - 1 / basis.shrunk, axis=1))
-        # kriging: the plain slopes plus contrasts that minimise the variance of the error, for all ratios at once
-        ratio = basis.ratios[:, None, None]
-        along, across = basis.vectors.T @ (cross - kernel @ plain), basis.vectors.T @ (R @ plain)
-        added = (ratio * along - across) / basis.shrunk[:, :, None]  # (ratios, contrasts, M)
-        error = ratio[:, 0] * (where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0))
-        error = error + np.sum(plain * (R @ plain), axis=0) - np.sum(added**2 * basis.shrunk[:, :, None], axis=1)
-        alphas.append(-(plain.T @ y + np.einsum("rcm,c->rm", added, fitted.data)))
-        random = np.sum(plain * (R @ plain), axis=0) + np.sum(added * (added + 2 * across), axis=1)
-        # what the slopes of the residuals are: the bias, as far as the fit itself shows it
-        left = np.einsum("rcm,rc->rm", added + across, fitted.data / basis.shrunk)
-        trust = random / (2 * np.maximum(error, random))
-        seen = fitted.scale[:, None] * random + left**2
-        variances.append((1 - trust) * fitted.scale[:, None] * error + trust * seen)
-        shares.append(weight)
-        functional += weight.sum() * plain + basis.vectors @ np.einsum("r,rcm->cm", weight, added)
-    share = np.concatenate(shares)
-    alpha = share @ np.concatenate(alphas)
-    variance = share @ (np.concatenate(variances) + (np.concatenate(alphas) - alpha) ** 2)
+        length += shares[-1] * basis.length
+        effective += float(weight @ (3 + np.sum(1 - 1 / basis.shrunk, axis=1)))
+        smoother -= basis.covariance @ (basis.vectors * (weight @ (1 / basis.shrunk))) @ basis.vectors.T
+        functional += basis.vectors @ np.einsum("r,rcm->cm", weight, _Reader.of(basis, target).added)
     shared = _shared(cells, scale, n - 3)
-    variance = np.maximum(variance, 0) + np.sum(functional * (shared @ functional), axis=0)
+    functional = -(target.plain + functional) / width
     point = 1.0 if cells.relative is None else float(np.median(cells.relative))
     return Smooth(
-        alpha=0.0 + alpha / width,
-        variance=variance / width**2,
+        alpha=0.0 - slope[:, 0] / width,
+        variance=variance[:, 0] / width**2,
+        smoother=smoother,
         noise=noise,
         shared=shared,
+        kinds=np.stack(kinds),
+        shares=np.array(shares),
         scatter=point * float(np.sqrt(scale)),
         correlation_length=float(length),
         freedom=n - 3,
-        effective=float(effective),
-        functional=-functional / width,
+        effective=effective,
+        functional=functional,
     )
+
+
+def slopes(cells: Cells, y: Array, at: Array) -> tuple[Array, Array]:
+    """Return exponents and their variances, each (M, N), for N curves y (K, N) at log t = `at` (M,)."""
+    slope, variance = _read(_Target.of(cells, at), _Posterior.of(cells, y), y)
+    width = cells.x[-1] - cells.x[0]
+    return -slope / width, variance / width**2
 
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
     """The contrasts F in which one noise covariance (K, K) is the identity and the random walk is diagonal (K, F).
 
-    For a grid (Q,) of ratios of random walk to noise: `shrunk` (Q, F) the variances of the contrasts, `logdet` (Q,) half
-    the logarithm of their determinant.  `length` is the noise's correlation length.
+    For a grid (Q,) of ratios of random walk to noise: `shrunk` (Q, F) the variances of the contrasts, `logdet` (Q,)
+    half the logarithm of their determinant.  `length` is the noise's correlation length.
     """
 
     vectors: Array
@@ -143,44 +139,147 @@ class _Basis:
         half = np.linalg.solve(lower, contrasts.T)  # not SciPy's: two BLAS thread pools by turns cost tenfold
         values, rotation = np.linalg.eigh(half @ kernel @ half.T)
         values, vectors = np.maximum(values, 0), half.T @ rotation
-        # From one bend more than a quadratic's, lest a bend below notice be called absent, to interpolation: no
-        # further, as that would count it many times over.  1e14 is where float64 ends.
-        ratios = np.geomspace(10 / values[-1], min(1e14, 100 / max(values[0], 1e-14)), 32)
+        # From a bend of a cell's noise, lest one below notice be called absent, to interpolation: no further, as that
+        # would count it many times over.  1e14 is where float64 ends.
+        ratios = np.geomspace(len(R) / values[-1], min(1e14, 100 / max(values[0], 1e-14)), 32)
         shrunk = 1 + ratios[:, None] * values
         logdet = np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(np.log(shrunk), axis=1)
         return cls(vectors, ratios, shrunk, logdet, R, length)
 
+    def rows(self, used: NDArray[np.intp]) -> "_Basis":
+        """Return the basis for some of the ratios."""
+        return replace(self, ratios=self.ratios[used], shrunk=self.shrunk[used], logdet=self.logdet[used])
+
 
 @lru_cache(maxsize=4)
 def _bases(cells: Cells) -> tuple[_Basis, ...]:
-    z = (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0])
-    contrasts = np.linalg.qr(_quadratic(z), mode="complete")[0][:, 3:]
-    kernel = _integrated(z[:, None], z[None, :])
+    powers, kernel = _walk(cells)
+    contrasts = np.linalg.qr(powers, mode="complete")[0][:, 3:]
     return tuple(_Basis.of(contrasts, kernel, R, length) for length, R in cells.correlations())
 
 
-def _quadratic(z: Array) -> Array:
-    return np.stack([np.ones_like(z), z, z * z], axis=1)
+@dataclass(frozen=True, eq=False)
+class _Posterior:
+    """N curves in the bases of all candidates C for the noise.
+
+    `data` (C, F, N) are the contrasts, `scale` (C, Q, N) the mean variance of the noise, `weights` (C, Q, N) the
+    probabilities of noise and bandwidth, for each curve; `kept` numbers the candidates that have any.
+    """
+
+    bases: tuple[_Basis, ...]
+    data: Array
+    scale: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, cells: Cells, y: Array) -> "_Posterior":
+        bases = _bases(cells)
+        rounding = (ROUNDING * np.maximum(1, np.abs(y).max(axis=0))) ** 2
+        if cells.relative is not None:
+            rounding /= np.median(cells.relative) ** 2
+        data = np.stack([basis.vectors.T @ y for basis in bases])
+        freedom = data.shape[1]
+        square = np.stack([(1 / basis.shrunk) @ found**2 for basis, found in zip(bases, data, strict=True)])
+        square += freedom * rounding
+        evidence = cells.prior[:, None, None] - 0.5 * freedom * np.log(square)
+        evidence -= np.stack([basis.logdet for basis in bases])[:, :, None]
+        weights = np.exp(evidence - evidence.max(axis=(0, 1)))
+        weights[weights < IGNORED] = 0
+        # the mean of the inverse gamma distribution, and with it the variance of Student's t
+        return cls(bases, data, square / (freedom - 2), weights / weights.sum(axis=(0, 1)))
+
+    @property
+    def kept(self) -> list[int]:
+        return np.flatnonzero(self.weights.any(axis=(1, 2))).tolist()
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A curve in a basis: its contrasts `data` (F,), and by ratio of random walk to noise (Q,) the mean variance of
-    the noise, `scale`, and the logarithm of the restricted likelihood, `evidence`.
+class _Target:
+    """The points (M,) that slopes are wanted at: in units of the curve's length of log t, with what kriging needs.
+
+    `plain` (K, M) are the slopes of the least squares quadratic; whatever weights the spline adds to them is a contrast.
+    `kernel` (K, K) is the covariance of the random walk, `cross` (K, M) that of its slopes with it, and `walk` (M,) the
+    variance of what the quadratic's slopes miss.
     """
 
-    basis: _Basis
-    data: Array
-    scale: Array
-    evidence: Array
+    plain: Array
+    kernel: Array
+    cross: Array
+    walk: Array
 
     @classmethod
-    def of(cls, basis: _Basis, y: Array, rounding: float) -> "_Fitted":
-        data = basis.vectors.T @ y
-        freedom = data.size
-        square = np.sum(data**2 / basis.shrunk, axis=1) + freedom * rounding
-        # the mean of the inverse gamma distribution, and with it the variance of Student's t
-        return cls(basis, data, square / (freedom - 2), -basis.logdet - 0.5 * freedom * np.log(square))
+    def of(cls, cells: Cells, at: Array) -> "_Target":
+        where, (powers, kernel) = _unit(cells, at), _walk(cells)
+        plain = np.linalg.pinv(powers).T @ np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
+        nodes = _unit(cells, np.log(cells.nodes))
+        cross = _sloped(where[None, :], nodes[:, None]).reshape(2, cells.x.size, at.size).mean(axis=0)
+        walk = where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0)
+        return cls(plain, kernel, cross, walk)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """What kriging adds to the slopes of the quadratic, for the ratios (Q,) of one candidate.
+
+    `added` (Q, F, M) are the weights of the contrasts that minimise the variance of the error.  Of that, in units of the
+    noise's variance, `error` (Q, M) is all and `random` (Q, M) the noise's part.  `left` (Q, F, M) are the weights of
+    the contrasts in the slopes of the residuals.
+    """
+
+    added: Array
+    error: Array
+    random: Array
+    left: Array
+
+    @classmethod
+    def of(cls, basis: _Basis, target: _Target) -> "_Reader":
+        R, shrunk, ratio, plain = basis.covariance, basis.shrunk[:, :, None], basis.ratios[:, None, None], target.plain
+        along = basis.vectors.T @ (target.cross - target.kernel @ plain)
+        across = basis.vectors.T @ (R @ plain)
+        added = (ratio * along - across) / shrunk
+        own = np.sum(plain * (R @ plain), axis=0)
+        error = ratio[:, 0] * target.walk + own - np.sum(added**2 * shrunk, axis=1)
+        random = own + np.sum(added * (added + 2 * across), axis=1)
+        return cls(added, np.maximum(error, random), random, (added + across) / shrunk)
+
+
+def _read(target: _Target, posterior: "_Posterior", y: Array) -> tuple[Array, Array]:
+    """Return slopes and their variances, each (M, N), in units of the curve's length of log t.
+
+    Of the smoothing bias there are two accounts: what it is on average over random walks, which is far more than
+    smooth curves have, and what smoothing the fit once more would do, beyond what noise alone does.  The second counts
+    where noise is a fair part of the error, and the first where it is none of it: such residuals say nothing.
+    """
+    means, variances, shares = [], [], []
+    told = max(0.0, 1 - 4 / posterior.data.shape[1])  # a few residuals tell nothing of a bias
+    for c in posterior.kept:
+        rows = np.flatnonzero(posterior.weights[c].any(axis=1))
+        basis, data = posterior.bases[c].rows(rows), posterior.data[c]
+        reader, scale = _Reader.of(basis, target), posterior.scale[c, rows, None]  # (Q, 1, N)
+        again = (np.swapaxes(reader.left, 1, 2) @ data) ** 2 - scale * np.sum(reader.left**2, axis=1)[:, :, None]
+        trust = (told * (1 - (1 - reader.random / reader.error) ** 2))[:, :, None]
+        bias = trust * np.maximum(again, 0) + (1 - trust) * scale * (reader.error - reader.random)[:, :, None]
+        means.append(np.swapaxes(reader.added, 1, 2) @ data)
+        variances.append(scale * reader.random[:, :, None] + bias)
+        shares.append(posterior.weights[c, rows, None])
+    share, added = np.concatenate(shares), np.concatenate(means)
+    mean = np.sum(share * added, axis=0)
+    variance = np.sum(share * (np.concatenate(variances) + (added - mean) ** 2), axis=0)
+    return target.plain.T @ y + mean, np.maximum(variance, 0)
+
+
+def _unit(cells: Cells, x: Array) -> Array:
+    """Return log t in units of the curve's length of it."""
+    unit: Array = (x - cells.x[0]) / (cells.x[-1] - cells.x[0])
+    return unit
+
+
+@lru_cache(maxsize=4)
+def _walk(cells: Cells) -> tuple[Array, Array]:
+    """Return the means over the cells of a quadratic's powers (K, 3), and the covariance (K, K) of those of the walk."""
+    z, K = _unit(cells, np.log(cells.nodes)), cells.x.size
+    powers = np.stack([np.ones_like(z), z, z * z], axis=1).reshape(2, K, 3).mean(axis=0)
+    return powers, _integrated(z[:, None], z[None, :]).reshape(2, K, 2, K).mean(axis=(0, 2))
 
 
 def _integrated(s: Array, t: Array) -> Array:
