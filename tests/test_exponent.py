@@ -426,7 +426,7 @@ class TestLimit:
             (np.geomspace(16, 1e4, 9), lambda t: t**-0.5, {"degree": 4}, "at least 10 points"),
             (np.geomspace(1e-6, 1, 50), lambda t: t**-0.5, {}, "from t = 2 on, got 0"),
             (np.geomspace(16, 2048, 60), lambda t: np.exp(-t / 100), {}, "more and more"),
-            (np.geomspace(16, 2048, 60), lambda t: np.exp(-(t**0.5) / 5), {}, "known to 10"),
+            (np.geomspace(16, 2048, 60), lambda t: np.exp(-(t**0.5) / 5), {}, "known to 1 "),
         ],
     )
     def test_underdetermined_hands_over_the_power_law(self, t, D, options, message):

@@ -71,7 +71,12 @@ def exponent(
     print(f"power law    alpha = {_figure(law.alpha, law.stderr)} from t = {law.window[0]:.6g} to {law.window[1]:.6g}")
     print(f"             noise alone: {law.noise_stderr:.2g}; a pure power law {verdict} (p = {law.p_value:.2g}),")
     print(f"             alpha drifts by {_figure(law.drift, law.drift_stderr)} from its start to its end")
-    print(f"limit        {reason if limit is None else 'alpha = ' + _figure(limit.value, limit.stderr)}\n")
+    found = (
+        reason
+        if limit is None
+        else f"alpha = {_figure(limit.value, limit.stderr)} (95 %: {limit.lower:.3g} to {limit.upper:.3g})"
+    )
+    print(f"limit        {found}\n")
     table = {"t": columns["t"], "local_alpha": columns["alpha"], "stderr": columns["stderr"]}
     print_table(table, {"local_alpha": 4, "stderr": 2}, thin=True)
 

@@ -152,7 +152,7 @@ class Cells:
 
     @property
     def prior(self) -> Array:
-        """Log prior weights of the candidates: half for white noise, a quarter for noise along t and along log t each."""
+        """Log prior weights of the candidates: half for white noise, a quarter each for noise along t and log t."""
         along = 0 if (self.t[-1] - self.t[0]) / 8 <= 2 * float(np.min(np.diff(self.t))) else WIDTHS[0] * len(SHARES)
         fades = WIDTHS[1] * len(SHARES)
         return np.asarray(np.log(np.concatenate([[2.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)])))

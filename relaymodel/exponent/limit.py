@@ -7,21 +7,30 @@ import numpy as np
 
 from relaymodel.checks import positive_integer, real
 from relaymodel.curve import Curve
-from relaymodel.exponent.cells import LEAST, Cells, UnderdeterminedError, window
+from relaymodel.exponent.cells import LEAST, Array, Cells, UnderdeterminedError, window
+from relaymodel.exponent.drift import Drift, drifting
 from relaymodel.exponent.pairs import pool
 from relaymodel.exponent.power_law import fit_power_law
 from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.series import HIGHEST, fit_series, truncation
-from relaymodel.exponent.smoothing import smooth
+from relaymodel.exponent.smoothing import Smooth, smooth
 from relaymodel.model import RelayModel
 
 EARLIEST = 2.0
 """The first t used: powers of 1/log t are of no use near t = 1."""
 
-MODEL_DEGREE = 4
+DEGREE = 4
+"""Highest power of 1/log t, unless told otherwise."""
 
-WIDEST = 10.0
-"""A limit with a larger error than this is refused: it would say nothing about anything."""
+WIDEST = 1.0
+"""A limit with a larger error than this is refused: exponents of 0 and 2 are not the same decay."""
+
+MISFIT = 0.01
+"""Below this p-value a curve is not taken for one whose exponent drifts in a few powers of 1/log t."""
+
+FOLLOWED, QUIET = 0.7, 1e-9
+"""A curve has next to no noise if a spline with more parameters than this share of the cells follows it, or if its
+scatter in log D is less than this."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,13 @@ class Limit:
     Attributes
     ----------
     value, stderr
-        The limit, and its standard error: the next two combined.
+        The limit, and its standard error: the next two combined, and the length of the interval over 2 * 1.96.
+    lower, upper
+        95 % interval; noise and drift can make it lopsided.
     noise_stderr
-        The part of it that noise explains.
+        The part of the error that noise explains.
     truncation
-        The part of it that comes from cutting the series: how far the value moves with degree and window.
+        The part of it that comes from cutting the series: how far the value moves with degree, window and prior.
     degree
         Highest power of 1/log t.
     window, points
@@ -48,6 +59,8 @@ class Limit:
 
     value: float
     stderr: float
+    lower: float
+    upper: float
     noise_stderr: float
     truncation: float
     degree: int
@@ -66,6 +79,7 @@ class Limit:
     def _repr_html_(self) -> str:
         rows = [
             ("limit of α", figure(self.value, self.stderr)),
+            ("95 % interval", f"{self.lower:.4g} to {self.upper:.4g}"),
             ("error from noise", f"{self.noise_stderr:.2g}"),
             ("error from cutting the series", f"{self.truncation:.2g}"),
             ("degree in 1/log", self.degree),
@@ -88,16 +102,23 @@ def extrapolate_exponent(
     $$ \alpha(t) = \alpha_\infty + c_1/\log t + \dots + c_d/(\log t)^d, \qquad
        \log D = a - \alpha_\infty \log t - c_1 \log\log t + c_2/\log t + \dots $$
 
-    The second form, linear in its coefficients, is fitted to a curve by generalised least squares with the noise that
-    `estimate_exponent` finds, scaled to the residuals; the first to the exact local exponents of a model.
-    log t is taken as log(P + t) where the prompt length P is known: the limit is the same, and corrections in P/t,
-    which powers of 1/log t cannot follow, fall away.
+    The second form, linear in its coefficients, is fitted to a curve; the first to the exact local exponents of a
+    model.  log t is taken as log(P + t) where the prompt length P is known: the limit is the same, and corrections in
+    P/t, which powers of 1/log t cannot follow, fall away.
 
-    The cut series is what limits the answer, and the error says so: its `truncation` part is the sum of the last two
-    changes with degree (twice the change from degree 0 to 1 at degree 1), or twice the change when the first fifth
-    of the window is left out, if that is more.  Degree and window are those of the smallest total error.  It remains an
-    estimate from a finite window.  What appears only beyond it cannot be seen: a slightly smaller position exponent,
-    or the whole decay where the curve is still flat within its noise.
+    *A noisy curve* does not tell the coefficients, and many fit alike.  They get a normal prior: that of the first, the
+    number of layers less one or smaller, of a size between 0.3 and 30, the others half of it in units of a shift of
+    log t.  Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.
+    The interval widens with whatever fits as well.
+
+    *A curve with next to no noise*, and one that the above does not describe (p < 0.01): series of each degree up to 8
+    over four windows, by generalised least squares with the noise that `estimate_exponent` finds.  The error's
+    `truncation` part is the sum of the last two changes with degree (twice the change from degree 0 to 1 at degree 1),
+    or twice the change when the first fifth of the window is left out, if that is more.  Degree and window are those
+    of the smallest total error.
+
+    It remains an estimate from a finite window.  What appears only beyond it cannot be seen: a slightly smaller
+    position exponent, or the whole decay where the curve is still flat within its noise.
 
     Parameters
     ----------
@@ -109,7 +130,7 @@ def extrapolate_exponent(
         The window.  For a curve, as in `fit_power_law`; t below 2 is not used.  For a model, by default from
         2^20, times P/2^10 for prompts longer than 2^10, to the 1.5th power of that: 2^20 to 2^30.
     degree
-        Highest power of 1/log t, 1 to 8; by default 4 for a model and the data's choice for a curve.
+        Highest power of 1/log t, 1 to 8; by default 4, and the data's choice for a curve with next to no noise.
     prompt
         For a curve, the prompt length P.  By default the curve's provenance entry `prompt` if that is an integer;
         otherwise 0, for log t.  A model knows its own.
@@ -118,8 +139,8 @@ def extrapolate_exponent(
     ------
     UnderdeterminedError
         For a curve with fewer than degree + 6 points or less than one decade of P + t in the window, one whose
-        limit changes more with each degree (it ends before its exponent settles), and one too noisy to know the
-        limit to 10.  `partial` is the `PowerLaw` of the window, or the slope if there are fewer than 6 points.
+        exponent does not settle within it, and one too noisy to know the limit to 1.  `partial` is the `PowerLaw` of
+        the window, or the slope if there are fewer than 6 points.
     TypeError, ValueError
         For a source that is neither, a `prompt` beside a model, a degree that is not 1 to 8, a prompt below 0.
 
@@ -140,7 +161,7 @@ def extrapolate_exponent(
     if isinstance(source, RelayModel):
         if prompt is not None:
             raise ValueError(f"prompt must be left out for a model, which has its own, got {prompt!r}")
-        return _of_model(source, t_min, t_max, MODEL_DEGREE if degree is None else degree)
+        return _of_model(source, t_min, t_max, DEGREE if degree is None else degree)
     if isinstance(source, (list, tuple)):
         source = pool(source).curve
     if not isinstance(source, Curve):
@@ -175,9 +196,12 @@ def _of_model(model: RelayModel, t_min: float | None, t_max: float | None, degre
     values = [float(row @ alpha) for row in rows]
     rounding = 1e-12 * float(np.linalg.norm(rows[-1]))
     cut = truncation(values)
+    error = float(np.hypot(rounding, cut))
     return Limit(
         value=values[-1],
-        stderr=float(np.hypot(rounding, cut)),
+        stderr=error,
+        lower=values[-1] - 1.96 * error,
+        upper=values[-1] + 1.96 * error,
         noise_stderr=rounding,
         truncation=cut,
         degree=degree,
@@ -211,25 +235,27 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         )
     y = cells.log(used)
     fit = smooth(cells, y, np.empty(0))
+    noisy = fit.effective < FOLLOWED * cells.x.size and fit.scatter > QUIET
+    drift = _drift(cells, y, used, prompt, fit, degree) if noisy else None
+    if drift is not None and drift.p_value >= MISFIT:
+        return _of_drift(drift, used, prompt, name, DEGREE if degree is None else degree)
     candidates = [c for c in fit_series(cells, y, np.log(used.t + prompt), fit) if degree in (None, c.degree)]
-    if not candidates:
+    best = min(candidates, key=lambda c: c.total, default=None)
+    if best is None:
         raise UnderdeterminedError(
             "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "
             f"tried; the window ends at t = {used.t[-1]:.6g}, before the exponent settles towards a limit: take a "
             "longer curve, or state the prompt length",
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
-    best = min(candidates, key=lambda c: c.total)
     if best.total > WIDEST:
-        raise UnderdeterminedError(
-            f"the limit must be known to {WIDEST:g} or better, got {figure(best.value, best.total)}: noise hides how "
-            "the exponent drifts, or it does not settle; take a longer curve or average more pairs",
-            partial=fit_power_law(used, t_min=float(used.t[0])),
-        )
+        raise _refused(figure(best.value, best.total), used)
     start = int(cells.starts[best.first])
     return Limit(
         value=best.value,
         stderr=best.total,
+        lower=best.value - 1.96 * best.total,
+        upper=best.value + 1.96 * best.total,
         noise_stderr=best.noise,
         truncation=best.truncation,
         degree=best.degree,
@@ -238,4 +264,44 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         prompt=prompt,
         method=f"generalised least squares in powers of 1/log({name})",
         provenance=curve.provenance,
+    )
+
+
+def _of_drift(drift: Drift, used: Curve, prompt: int, name: str, degree: int) -> Limit:
+    if drift.stderr > WIDEST:
+        raise _refused(figure(drift.value, drift.stderr), used)
+    noise = min(drift.noise, drift.stderr)
+    logarithm = f"1/log t or 1/log({name})" if prompt else "1/log t"
+    return Limit(
+        value=drift.value,
+        stderr=drift.stderr,
+        lower=drift.lower,
+        upper=drift.upper,
+        noise_stderr=noise,
+        truncation=float(np.sqrt(drift.stderr**2 - noise**2)),
+        degree=degree,
+        window=(float(used.t[0]), float(used.t[-1])),
+        points=len(used),
+        prompt=prompt,
+        method=f"powers of {logarithm} with a normal prior, averaged by restricted likelihood",
+        provenance=used.provenance,
+    )
+
+
+def _drift(cells: Cells, y: Array, used: Curve, prompt: int, fit: Smooth, degree: int | None) -> Drift | None:
+    """Return what a drift with a prior says of the limit; None if the points are too few for it."""
+    terms = DEGREE if degree is None else degree
+    if cells.x.size < terms + LEAST:
+        return None
+    logarithms = [np.log(used.t / used.t[0])]
+    if prompt:
+        logarithms.append(np.log1p(used.t / prompt))
+    return drifting(cells, y, logarithms, fit, terms)
+
+
+def _refused(shown: str, used: Curve) -> UnderdeterminedError:
+    return UnderdeterminedError(
+        f"the limit must be known to {WIDEST:g} or better, got {shown}: noise hides how the exponent drifts, or it "
+        "does not settle; take a longer curve or average more pairs",
+        partial=fit_power_law(used, t_min=float(used.t[0])),
     )

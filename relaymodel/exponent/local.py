@@ -79,9 +79,10 @@ def estimate_exponent(
     curve
         Dense or log-spaced, with gaps or without; noise-free or noisy.  More than 128 points are averaged over cells
         equal in log t.  Of 8 points or more, 95 % intervals cover the truth about as often as they say; of 6 or 7, nine
-        times in ten; less often where the exponent changes within less than an e-fold of t under noise.  The errors are those of this curve: without a stderr nothing is known of how
-        another pair of prompts would differ.  A list holds curves of independent pairs on the same t: their geometric
-        mean is used, and the noise is taken from how the pairs differ, however they are correlated along t.
+        times in ten; less often where the exponent changes within less than an e-fold of t under noise.  The errors
+        are those of this curve: without a stderr nothing is known of how another pair of prompts would differ.  A list
+        holds curves of independent pairs on the same t: their geometric mean is used, and the noise is taken from how
+        the pairs differ, however they are correlated along t.
     t
         Shape (M,): where to estimate, between the first and the last point used.  By default 41 points
         equally spaced in log t.

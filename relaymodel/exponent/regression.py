@@ -10,7 +10,7 @@ from scipy.optimize import OptimizeResult, brentq, least_squares
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from relaymodel.exponent.cells import Array, Cells
-from relaymodel.exponent.smoothing import smooth
+from relaymodel.exponent.smoothing import Smooth, smooth
 
 Means = Callable[[Array], Array]
 """From parameters (p, M) to log D of the cells, shape (K, B, M), for M sets of parameters at once."""
@@ -62,10 +62,20 @@ class Noise:
         lengths, covariances = zip(*cells.correlations(), strict=True)
         stack = np.stack(covariances)
         stack = stack / np.mean(np.diagonal(stack, axis1=1, axis2=2), axis=1)[:, None, None]
-        stack += 1e-10 * np.eye(stack.shape[1])
-        lower = np.linalg.cholesky(stack)
+        return cls._from(stack, np.array(lengths), cells.prior)
+
+    @classmethod
+    def _from(cls, covariances: Array, lengths: Array, prior: Array) -> "Noise":
+        lower = np.linalg.cholesky(covariances + 1e-10 * np.eye(covariances.shape[1]))
         logdet = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-        return cls(np.linalg.inv(lower), logdet, np.array(lengths), cells.prior)
+        return cls(np.linalg.inv(lower), logdet, lengths, prior)
+
+    def plus(self, covariance: Array) -> "Noise":
+        """Return the candidates with deviations (K, K) added, in units of their mean variance."""
+        if not covariance.any():
+            return self
+        lower = np.linalg.inv(self.inverses)
+        return self._from(lower @ np.swapaxes(lower, 1, 2) + covariance, self.lengths, self.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +261,7 @@ class _Scan:
         # the variance of Student's t
         inflated = self.covariance[kept] * (self.freedom / max(self.freedom - 2, 0.5))
         covariance = np.einsum("c,cij->ij", share, inflated + shift[:, :, None] * shift[:, None, :])
-        lower, upper = (_quantile(side, share, shift, error, self.freedom) for side in (0.025, 0.975))
+        lower, upper = (quantile(side, share, shift, error, self.freedom) for side in (0.025, 0.975))
         factors = np.zeros(B)
         if problem.free:
             ones = noise.inverses[best].sum(axis=1)
@@ -273,7 +283,7 @@ class _Scan:
         )
 
 
-def _quantile(level: float, share: Array, shift: Array, error: Array, freedom: float) -> Array:
+def quantile(level: float, share: Array, shift: Array, error: Array, freedom: float) -> Array:
     """Return a quantile (q,) of a mixture (C,) of Student's t, moved by `shift` and stretched by `error` (C, q)."""
     reach = abs(float(stdtrit(freedom, level)))
     low = np.min(shift - 1.001 * reach * error, axis=0) - 1e-300
@@ -394,7 +404,7 @@ def linear_errors(cells: Cells, y: Array, design: Array, functional: Array) -> A
         np.swapaxes(noise.inverses, 1, 2), np.broadcast_to(functional, (len(rss), *functional.shape))
     )
     errors = np.sqrt(np.sum(colored**2, axis=1) * (rss / freedom)[:, None])
-    return _quantile(0.975, weights / weights.sum(), np.zeros_like(errors), errors, freedom) / 1.96
+    return quantile(0.975, weights / weights.sum(), np.zeros_like(errors), errors, freedom) / 1.96
 
 
 def lack_of_fit(problem: Problem, solution: Solution) -> float:
@@ -404,20 +414,24 @@ def lack_of_fit(problem: Problem, solution: Solution) -> float:
     the two lowest of 1, log t, ..., (log t)^3 that the formula does not have.  Of several curves, the smallest
     probability, times their number.
     """
-    cells = problem.cells
-    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
-    powers = np.polynomial.legendre.legvander(z, problem.size // problem.y.shape[1] + 3)
     found = []
     for b in range(problem.y.shape[1]):
-        spline = smooth(cells, problem.y[:, b], np.empty(0))
-        covariance = spline.noise + spline.shared
-        covariance = covariance + (1e-10 * np.diag(covariance).mean() + ROUNDING**2) * np.eye(len(covariance))
-        lower = np.linalg.cholesky(covariance)
-        J, extra, r = (np.linalg.solve(lower, a) for a in (solution.jacobian[:, b], powers, solution.residual[:, b]))
-        frame = np.linalg.svd(J, full_matrices=False)
-        own = frame[0][:, frame[1] > 1e-9 * frame[1][0]]
-        rest = extra - own @ (own.T @ extra)
-        directions, _, _ = np.linalg.svd(rest / np.linalg.norm(extra, axis=0), full_matrices=False)
-        gain = float(np.sum((directions[:, :2].T @ r) ** 2)) / 2
-        found.append(float(fdtrc(2, max(1, spline.freedom - problem.size + 1), gain)))
+        spline = smooth(problem.cells, problem.y[:, b], np.empty(0))
+        found.append(smooth_misfit(problem.cells, spline, solution.jacobian[:, b], solution.residual[:, b]))
     return min(1.0, min(found) * len(found))
+
+
+def smooth_misfit(cells: Cells, spline: Smooth, jacobian: Array, residual: Array) -> float:
+    """Return the p-value of residuals (K,) of a fit with derivatives (K, q), under the noise that a spline finds."""
+    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
+    covariance = spline.noise + spline.shared
+    covariance = covariance + (1e-10 * np.diag(covariance).mean() + ROUNDING**2) * np.eye(len(covariance))
+    lower = np.linalg.cholesky(covariance)
+    frame = np.linalg.svd(np.linalg.solve(lower, jacobian), full_matrices=False)
+    own = frame[0][:, frame[1] > 1e-9 * frame[1][0]]
+    powers = np.polynomial.legendre.legvander(z, own.shape[1] + 2)
+    extra, r = np.linalg.solve(lower, powers), np.linalg.solve(lower, residual)
+    rest = extra - own @ (own.T @ extra)
+    directions, _, _ = np.linalg.svd(rest / np.linalg.norm(extra, axis=0), full_matrices=False)
+    gain = float(np.sum((directions[:, :2].T @ r) ** 2)) / 2
+    return float(fdtrc(2, max(1, spline.freedom - own.shape[1] + 2), gain))

@@ -197,7 +197,7 @@ class _Posterior:
 class _Target:
     """The points (M,) that slopes are wanted at: in units of the curve's length of log t, with what kriging needs.
 
-    `plain` (K, M) are the slopes of the least squares quadratic; whatever weights the spline adds to them is a contrast.
+    `plain` (K, M) are the slopes of the least squares quadratic; whatever weights the spline adds to it is a contrast.
     `kernel` (K, K) is the covariance of the random walk, `cross` (K, M) that of its slopes with it, and `walk` (M,) the
     variance of what the quadratic's slopes miss.
     """
@@ -210,10 +210,11 @@ class _Target:
     @classmethod
     def of(cls, cells: Cells, at: Array) -> "_Target":
         where, (powers, kernel) = _unit(cells, at), _walk(cells)
-        plain = np.linalg.pinv(powers).T @ np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
+        changes = np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
+        plain = np.asarray(np.linalg.pinv(powers).T @ changes)
         nodes = _unit(cells, np.log(cells.nodes))
-        cross = _sloped(where[None, :], nodes[:, None]).reshape(2, cells.x.size, at.size).mean(axis=0)
-        walk = where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0)
+        cross: Array = _sloped(where[None, :], nodes[:, None]).reshape(2, cells.x.size, at.size).mean(axis=0)
+        walk: Array = where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0)
         return cls(plain, kernel, cross, walk)
 
 
@@ -221,9 +222,9 @@ class _Target:
 class _Reader:
     """What kriging adds to the slopes of the quadratic, for the ratios (Q,) of one candidate.
 
-    `added` (Q, F, M) are the weights of the contrasts that minimise the variance of the error.  Of that, in units of the
-    noise's variance, `error` (Q, M) is all and `random` (Q, M) the noise's part.  `left` (Q, F, M) are the weights of
-    the contrasts in the slopes of the residuals.
+    `added` (Q, F, M) are the weights of the contrasts that minimise the variance of the error.  Of that, in units of
+    the noise's variance, `error` (Q, M) is all and `random` (Q, M) the noise's part.  `left` (Q, F, M) are the weights
+    of the contrasts in the slopes of the residuals.
     """
 
     added: Array
@@ -276,7 +277,7 @@ def _unit(cells: Cells, x: Array) -> Array:
 
 @lru_cache(maxsize=4)
 def _walk(cells: Cells) -> tuple[Array, Array]:
-    """Return the means over the cells of a quadratic's powers (K, 3), and the covariance (K, K) of those of the walk."""
+    """Return the means over the cells of a quadratic's powers (K, 3), and the covariance (K, K) of the walk's."""
     z, K = _unit(cells, np.log(cells.nodes)), cells.x.size
     powers = np.stack([np.ones_like(z), z, z * z], axis=1).reshape(2, K, 3).mean(axis=0)
     return powers, _integrated(z[:, None], z[None, :]).reshape(2, K, 2, K).mean(axis=(0, 2))

@@ -134,7 +134,7 @@ def limit(curve, truth):
         found = extrapolate_exponent(curve)
     except UnderdeterminedError:
         return
-    yield "limit", truth.limit, interval(found.value, found.stderr)
+    yield "limit", truth.limit, (found.value, found.lower, found.upper)
 
 
 def _fitted(curve, truth, **held):
