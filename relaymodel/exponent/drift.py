@@ -18,6 +18,9 @@ SIZES = np.geomspace(0.3, 30, 8)
 DAMPING = 0.5
 """Coefficients of higher powers, in units of the first and of powers of the shift."""
 
+IGNORED = 1e-5
+"""Answers less likely than this, against the likeliest, are left out."""
+
 
 @dataclass(frozen=True)
 class Drift:
@@ -45,49 +48,50 @@ def drifting(cells: Cells, y: Array, logarithms: Sequence[Array], fit: Smooth, d
     restricted likelihood.  The spread of answers that fit alike is what cutting the series costs.
     """
     K, variance = y.size, float(np.mean(np.diag(fit.noise)))  # of the noise: the sizes are those of exponents
-    noise = Noise.of(cells).plus(fit.shared / variance)
+    noise = Noise.of(cells).only(fit.candidates).plus(fit.shared / variance)
     floor = K * (FLOOR * max(1.0, float(np.abs(y).max()))) ** 2
+    white = noise.inverses @ y
+    ridge = np.zeros((SIZES.size, degree + 2))
+    ridge[:, 2:] = np.sqrt(variance) / SIZES[:, None]
+    unit = np.zeros((degree + 2, 1))
+    unit[1] = 1
     evidence, limits, errors, shares = [], [], [], []
     best, line, J = -np.inf, y, np.empty((K, 0))
     for logarithm in logarithms:
         for shift in SHIFTS:
             design = _design(cells, logarithm + shift, shift, degree)
             frame, upper = np.linalg.qr(noise.inverses @ design)  # (C, K, q), (C, q, q)
-            data = np.einsum("ckq,ck->cq", frame, noise.inverses @ y)
-            rest = noise.inverses @ y - np.einsum("ckq,cq->ck", frame, data)
-            misfit = np.sum(rest**2, axis=1) + floor
-            for size in SIZES:
-                ridge = np.diag(np.concatenate([[0, 0], np.full(degree, np.sqrt(variance) / size)]))
-                stacked = np.concatenate([upper, np.broadcast_to(ridge, upper.shape)], axis=1)
-                turn, R = np.linalg.qr(stacked)
-                theta = np.linalg.solve(R, (np.swapaxes(turn[:, : data.shape[1]], 1, 2) @ data[..., None]))[..., 0]
-                square = misfit + np.sum((data - np.einsum("cij,cj->ci", upper, theta)) ** 2, axis=1)
-                square += np.sum((theta @ ridge) ** 2, axis=1)
-                unit = np.zeros_like(data)
-                unit[:, 1] = 1
-                row = np.linalg.solve(np.swapaxes(R, 1, 2), unit[..., None])
-                back = np.linalg.solve(R, row)[..., 0]
-                scale = square / (K - 2)
-                log = noise.prior - noise.logdet - np.log(np.abs(np.diagonal(R, axis1=1, axis2=2))).sum(axis=1)
-                log += degree * np.log(ridge[-1, -1]) - 0.5 * (K - 2) * np.log(square)
-                evidence.append(log)
-                limits.append(theta[:, 1])
-                errors.append(np.sqrt(scale * np.sum(row[..., 0] ** 2, axis=1)))
-                shares.append(scale * np.sum(np.einsum("cij,cj->ci", upper, back) ** 2, axis=1))
-                c = int(np.argmax(log))
-                if log[c] > best:
-                    best, line, J = float(log[c]), design @ theta[c], design
+            data = np.swapaxes(frame, 1, 2) @ white[..., None]  # (C, q, 1)
+            misfit = np.sum((white[..., None] - frame @ data) ** 2, axis=(1, 2)) + floor
+            # all sizes at once: (S, C, 2q, q)
+            prior = np.broadcast_to((ridge[:, :, None] * np.eye(degree + 2))[:, None], (SIZES.size, *upper.shape))
+            turn, R = np.linalg.qr(np.concatenate([np.broadcast_to(upper, prior.shape), prior], axis=2))
+            theta = np.linalg.solve(R, np.swapaxes(turn[:, :, : degree + 2], 2, 3) @ data)
+            row = np.linalg.solve(np.swapaxes(R, 2, 3), np.broadcast_to(unit, theta.shape))
+            back = np.linalg.solve(R, row)
+            square = misfit + np.sum((data - upper @ theta) ** 2, axis=(2, 3))
+            square += np.sum((ridge[:, None] * theta[..., 0]) ** 2, axis=2)
+            log = noise.prior - noise.logdet - np.log(np.abs(np.diagonal(R, axis1=2, axis2=3))).sum(axis=2)
+            log += degree * np.log(ridge[:, -1:]) - 0.5 * (K - 2) * np.log(square)
+            scale = square / (K - 2)
+            evidence.append(log.ravel())
+            limits.append(theta[:, :, 1, 0].ravel())
+            errors.append(np.sqrt(scale * np.sum(row[..., 0] ** 2, axis=2)).ravel())
+            shares.append((scale * np.sum((upper @ back)[..., 0] ** 2, axis=2)).ravel())
+            if log.max() > best:
+                best, J = float(log.max()), design
+                line = design @ theta[np.unravel_index(int(np.argmax(log)), log.shape)][:, 0]
     weights = np.exp(np.concatenate(evidence) - best)
-    kept = weights > 1e-6
+    kept = weights > IGNORED
     weights = weights[kept] / weights[kept].sum()
     limit, error = np.concatenate(limits)[kept], np.concatenate(errors)[kept]
-    value, lower, upper_end = (
+    value, lower, higher = (
         float(quantile(level, weights, limit[:, None], error[:, None], K - 2)[0]) for level in (0.5, 0.025, 0.975)
     )
     return Drift(
         value=value,
         lower=lower,
-        upper=upper_end,
+        upper=higher,
         noise=float(np.sqrt(weights @ np.concatenate(shares)[kept])),
         p_value=smooth_misfit(cells, fit, J, y - line),
     )

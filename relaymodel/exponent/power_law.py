@@ -7,11 +7,11 @@ import numpy as np
 from scipy.special import fdtrc
 
 from relaymodel.curve import Curve
-from relaymodel.exponent.cells import Array, Cells, window
+from relaymodel.exponent.cells import LEAST, Array, Cells, window
 from relaymodel.exponent.pairs import pool
-from relaymodel.exponent.regression import linear_errors
+from relaymodel.exponent.regression import linear_errors, smooth_misfit
 from relaymodel.exponent.result import figure, table
-from relaymodel.exponent.smoothing import smooth
+from relaymodel.exponent.smoothing import Smooth, smooth
 
 LEVEL = 0.05
 SIGNIFICANT = 3.84
@@ -141,10 +141,13 @@ def fit_power_law(
     drift, drift_stderr, p_value = _bend(cells, y, fit.noise, fit.shared, fit.freedom)
     if pairs.count:
         variance = pairs.errors(used, cells, functional.T) ** 2
-    elif p_value >= LEVEL:  # the line leaves the noise more room than a spline does, which follows some of it
-        variance = linear_errors(cells, y, line, functional.T) ** 2 + np.diag(functional @ fit.shared @ functional.T)
     else:
+        curve_of = line if p_value >= LEVEL else _polynomial(cells, y, fit)
+        # polynomials leave the noise more room than a spline does, which follows some of it
         variance = np.diag(functional @ (fit.noise + fit.shared) @ functional.T)
+        if curve_of is not None:
+            shared = np.diag(functional @ fit.shared @ functional.T)
+            variance = linear_errors(cells, y, curve_of, functional.T) ** 2 + shared
     misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
     centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
     return PowerLaw(
@@ -164,6 +167,17 @@ def fit_power_law(
         correlation_length=fit.correlation_length,
         provenance=used.provenance,
     )
+
+
+def _polynomial(cells: Cells, y: Array, fit: Smooth) -> Array | None:
+    """Return the powers of log t (K, q) that describe a curve, the fewest of up to 5, or None."""
+    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
+    for degree in range(2, min(5, cells.x.size - LEAST) + 1):
+        design = np.polynomial.legendre.legvander(z, degree)
+        residual = y - design @ np.linalg.lstsq(design, y)[0]
+        if smooth_misfit(cells, fit, design, residual) >= LEVEL:
+            return design
+    return None
 
 
 def _bend(cells: Cells, y: Array, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:

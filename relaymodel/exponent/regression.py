@@ -70,6 +70,11 @@ class Noise:
         logdet = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
         return cls(np.linalg.inv(lower), logdet, lengths, prior)
 
+    def only(self, candidates: Sequence[int]) -> "Noise":
+        """Return some of the candidates."""
+        part = list(candidates)
+        return Noise(self.inverses[part], self.logdet[part], self.lengths[part], self.prior[part])
+
     def plus(self, covariance: Array) -> "Noise":
         """Return the candidates with deviations (K, K) added, in units of their mean variance."""
         if not covariance.any():

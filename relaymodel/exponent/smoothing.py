@@ -27,8 +27,8 @@ class Smooth:
         Covariance of the cells' mean log D, correlation along t included.
     shared (K, K)
         Covariance of deviations smooth in log t that only the curve's own stderr tells of; 0 without one.
-    kinds (C, K, K), shares (C,)
-        Noise covariances of the candidates, and how likely each is.
+    candidates, kinds (C, K, K), shares (C,)
+        Numbers of the candidates for the noise that are likely at all, their covariances, and how likely each is.
     scatter, correlation_length
         Standard deviation of a single point's log D about the spline, and how many tokens are worth one
         independent point.  Where a curve has no noise, the scatter is the spline's misfit and the length is idle.
@@ -45,6 +45,7 @@ class Smooth:
     smoother: Array
     noise: Array
     shared: Array
+    candidates: tuple[int, ...]
     kinds: Array
     shares: Array
     scatter: float
@@ -101,6 +102,7 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
         smoother=smoother,
         noise=noise,
         shared=shared,
+        candidates=tuple(posterior.kept),
         kinds=np.stack(kinds),
         shares=np.array(shares),
         scatter=point * float(np.sqrt(scale)),

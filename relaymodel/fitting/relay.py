@@ -27,6 +27,9 @@ HUBER = 1.345
 
 LEVEL = 0.05
 
+LARGEST = 230.0
+"""Logarithm of the largest factor that is told from infinity, 10^100."""
+
 
 @dataclass(frozen=True, eq=False)
 class RelayFit:
@@ -397,8 +400,8 @@ def _amplitudes(problem: Problem, solution: Solution, amplitude: float | None) -
     found = []
     for b, log in enumerate(solution.factors):
         value, error = float(np.exp(log)), float(np.sqrt(solution.covariance[p + b, p + b]))
-        ends = np.exp([solution.lower[p + b], solution.upper[p + b]])
-        found.append(Estimate(value, value * error, float(ends[0]), float(ends[1])))
+        ends = np.exp(np.clip([solution.lower[p + b], solution.upper[p + b]], -LARGEST, LARGEST))
+        found.append(Estimate(value, value * error, float(ends[0]), float(ends[1]), identified=error < LARGEST))
     return tuple(found)
 
 
