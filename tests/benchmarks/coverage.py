@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the truth, and how far off the values are: a table over many synthetic curves.
 
-    python -m tests.benchmarks.coverage --sets 1000 --csv coverage.csv
+    python -m tests.benchmarks.coverage --sets 1000 --jobs 2 --csv coverage.csv
 
 Every data set is seeded by its number alone, so that a row can be repeated, and a longer run holds a shorter one.
 Estimators are asked for what they promise: local exponents, the power of a power law, the limit, the parameters of the
@@ -10,6 +10,7 @@ the same data; it needs lmfit.
 
 import argparse
 import csv
+import multiprocessing
 import sys
 import time
 import zlib
@@ -204,25 +205,25 @@ ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_a
 DEFAULT = [name for name in ESTIMATORS if name != "alternatives"]  # these need lmfit
 
 
-def run(estimators, truths, noises, grids, sets, *, progress=False):
-    """Return rows: what was estimated, of which truth, with how many sets, coverage, bias, spread, width."""
-    rows = []
-    for kind in truths:
-        truth = Truth(kind)
-        for noise in noises:
-            for grid in grids:
-                for name in estimators:
-                    begin = time.perf_counter()
-                    found = defaultdict(list)
-                    for number in range(sets):
-                        for key, expected, ends in ESTIMATORS[name](data_set(truth, noise, grid, number), truth):
-                            found[key].append((expected, *ends))
-                    spent = (time.perf_counter() - begin) / sets
-                    for key, values in found.items():
-                        rows.append(_row(kind, noise, grid, key, np.array(values), spent))
-                        if progress:
-                            print(_line(rows[-1]), flush=True)
-    return rows
+def run(estimators, truths, noises, grids, sets, *, jobs=1):
+    """Yield rows: what was estimated, of which truth, with how many sets, coverage, bias, spread, width."""
+    cases = [
+        (name, kind, noise, grid, sets) for kind in truths for noise in noises for grid in grids for name in estimators
+    ]
+    with multiprocessing.Pool(jobs) as pool:
+        for rows in pool.imap(_case, cases):
+            yield from rows
+
+
+def _case(case):
+    name, kind, noise, grid, sets = case
+    truth, found = Truth(kind), defaultdict(list)
+    begin = time.perf_counter()
+    for number in range(sets):
+        for key, expected, ends in ESTIMATORS[name](data_set(truth, noise, grid, number), truth):
+            found[key].append((expected, *ends))
+    spent = (time.perf_counter() - begin) / sets
+    return [_row(kind, noise, grid, key, np.array(values), spent) for key, values in found.items()]
 
 
 def _row(truth, noise, grid, key, values, spent):
@@ -255,6 +256,7 @@ def _line(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; set OMP_NUM_THREADS=1 beside it")
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=DEFAULT)
     for name, all_of in (("truths", TRUTHS), ("noises", NOISES), ("grids", GRIDS)):
@@ -262,7 +264,10 @@ def main():
     options = parser.parse_args()
     titles = f"{'truth':<9} {'noise':<12} {'points':>5} {'estimate':<24} {'sets':>5}"
     print(f"{titles} cover% below above       bias    spread     width  s/set")
-    rows = run(options.estimators, options.truths, options.noises, options.grids, options.sets, progress=True)
+    rows = []
+    for row in run(options.estimators, options.truths, options.noises, options.grids, options.sets, jobs=options.jobs):
+        print(_line(row), flush=True)
+        rows.append(row)
     if options.csv is not None and rows:
         with options.csv.open("w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
