@@ -4,8 +4,8 @@
 
 Every data set is seeded by its number alone, so that a row can be repeated, and a longer run holds a shorter one.
 Estimators are asked for what they promise: local exponents, the power of a power law, the limit, the parameters of the
-relay model.  `--estimators alternatives` shows what other programs say of
-the same data; it needs lmfit.
+relay model.  `--estimators alternatives` shows what other programs say of the same data; it needs lmfit and
+statsmodels.
 """
 
 import argparse
@@ -174,6 +174,7 @@ def alternatives(curve, truth):
     All fit the same points by their default settings; each error is the one that the program reports.
     """
     import lmfit
+    import statsmodels.api as sm
     from scipy.optimize import curve_fit
 
     part = curve.window(t_min=16)
@@ -187,22 +188,28 @@ def alternatives(curve, truth):
     fitted = model.fit(part.distance, x=part.t, amplitude=start[0], exponent=-0.5)
     error = fitted.params["exponent"].stderr
     found["lmfit"] = -fitted.params["exponent"].value, np.nan if error is None else error
+    design = sm.add_constant(x)
+    lags = int(4 * (x.size / 100) ** (2 / 9))  # Newey and West's rule
+    robust = sm.OLS(y, design).fit(cov_type="HAC", cov_kwds={"maxlags": max(1, lags)}, use_t=True)
+    found["statsmodels HAC"] = -robust.params[1], robust.bse[1]
+    regressive = sm.GLSAR(y, design, rho=1).iterative_fit(8)
+    found["statsmodels GLSAR"] = -regressive.params[1], regressive.bse[1]
     law = fit_power_law(curve)
     found["fit_power_law"] = law.alpha, law.stderr
     exact = Curve(part.t, np.exp(truth.log[part.t.astype(int) - 1]))
-    own = {
-        "np.polyfit": -np.polyfit(np.log(exact.t), np.log(exact.distance), 1)[0],
-        "fit_power_law": fit_power_law(exact).alpha,
-    }
+    straight = -np.polyfit(np.log(exact.t), np.log(exact.distance), 1)[0]
+    own = {"fit_power_law": fit_power_law(exact).alpha}
+    own |= dict.fromkeys(("np.polyfit", "statsmodels HAC", "statsmodels GLSAR"), straight)
     best = curve_fit(lambda t, A, a: A * t**-a, exact.t, exact.distance, p0=start, maxfev=5000)[0][1]
     for name, (value, error) in found.items():
         yield f"{name}, window", own.get(name, best), interval(value, error)
         yield f"{name}, limit", truth.limit, interval(value, error)
+    yield from (("extrapolate_exponent, limit", *rest) for _, *rest in limit(curve, truth))
 
 
 ESTIMATORS = {"local": local, "power": power, "limit": limit, "strength": strength}
 ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_and_bias, "alternatives": alternatives}
-DEFAULT = [name for name in ESTIMATORS if name != "alternatives"]  # these need lmfit
+DEFAULT = [name for name in ESTIMATORS if name != "alternatives"]  # these need what the others do not
 
 
 def run(estimators, truths, noises, grids, sets, *, jobs=1):
