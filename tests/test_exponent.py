@@ -22,8 +22,10 @@ from relaymodel.exponent import (
     extrapolate_exponent,
     fit_power_law,
 )
+from relaymodel.exponent.calibration import inflation
 from relaymodel.exponent.cells import COUNT, Cells
-from relaymodel.exponent.smoothing import _integrated, _sloped, smooth
+from relaymodel.exponent.regression import Noise
+from relaymodel.exponent.smoothing import _integrated, _sloped, _walk, slopes, smooth
 
 DATA = Path(__file__).parent / "data"
 
@@ -318,6 +320,17 @@ class TestPowerLaw:
         assert np.mean(np.abs(scores["stderr"]) < 1.96) > 0.8
         assert np.mean(adequate) > 0.65
 
+    @pytest.mark.parametrize("correlated", [0.0, 0.8])
+    def test_noise_of_a_bent_window_is_that_of_its_line(self, rng, correlated):
+        t = np.arange(1.0, 1025.0)
+        D = relay_curve(64, 6, 0.5, t)[0]
+        exact, held = fit_power_law(Curve(t, D)).alpha, []
+        for _ in range(60):
+            fit = fit_power_law(Curve(t, D * np.exp(0.05 * noise(rng, t.size, correlated, 20.0))))
+            held.append(abs(fit.alpha - exact) < 1.96 * fit.noise_stderr)
+            assert fit.stderr > 3 * fit.noise_stderr  # the drift
+        assert np.sum(held) >= 51  # 57 expected; fewer than 51 once in 100
+
     def test_adequacy_has_the_level_it_says(self, rng):
         t = log_integers(16, 4096, 50)
         fits = [fit_power_law(Curve(t, t**-0.5 * np.exp(0.05 * rng.standard_normal(t.size)))) for _ in range(60)]
@@ -416,6 +429,45 @@ class TestLimit:
         values = [extrapolate_exponent(curve, degree=degree, prompt=10) for degree in (1, 2, 4)]
         assert [limit.degree for limit in values] == [1, 2, 4]
         assert abs(values[2].value - 1) < abs(values[0].value - 1) / 5
+
+    t = log_integers(4, 4096, 70)
+
+    @pytest.mark.parametrize(
+        ("name", "log", "truth", "longest"),
+        [
+            ("power law", lambda t: -0.5 * np.log(t), 0.5, 1.0),
+            ("relay 2", lambda t: np.log(relay_curve(64, 2, 0.5, t)[0]), 1.0, 1.2),
+            ("relay 6", lambda t: np.log(relay_curve(64, 6, 0.5, t)[0]), 1.0, 2.5),
+        ],
+    )
+    def test_intervals_of_noisy_curves_hold_the_limit_and_say_something(self, rng, name, log, truth, longest):
+        held, lengths = [], []
+        for _ in range(40):
+            D = np.exp(log(self.t) + 0.05 * rng.standard_normal(self.t.size))
+            limit = extrapolate_exponent(Curve(self.t, D, provenance={"prompt": "64"}))
+            assert limit.lower < limit.value < limit.upper
+            assert limit.stderr == pytest.approx((limit.upper - limit.lower) / 3.92)
+            assert limit.noise_stderr <= limit.stderr
+            assert "normal prior" in limit.method
+            held.append(limit.lower <= truth <= limit.upper)
+            lengths.append(limit.upper - limit.lower)
+        assert np.sum(held) >= 34  # 38 expected; fewer than 34 once in 80
+        assert np.median(lengths) < longest  # the drift over the window alone would leave 2 and more
+
+    def test_no_drift_is_known_better_than_a_strong_one(self, rng):
+        noise = 0.05 * rng.standard_normal(self.t.size)
+        lengths = []
+        for log in (-0.5 * np.log(self.t), *(np.log(relay_curve(64, L, 0.5, self.t)[0]) for L in (2, 12))):
+            limit = extrapolate_exponent(Curve(self.t, np.exp(log + noise)), prompt=64)
+            lengths.append(limit.upper - limit.lower)
+        assert 1.3 * lengths[0] < lengths[1] < lengths[2] / 1.5
+
+    @pytest.mark.parametrize("sigma", [0.01, 0.05, 0.2])
+    @pytest.mark.parametrize("log", [lambda t: -t / 300, lambda t: -np.sqrt(t) / 5], ids=["exponential", "stretched"])
+    def test_what_does_not_settle_is_refused_under_noise(self, rng, sigma, log):
+        for _ in range(4):
+            with pytest.raises(UnderdeterminedError):
+                extrapolate_exponent(Curve(self.t, np.exp(log(self.t) + sigma * rng.standard_normal(self.t.size))))
 
     @pytest.mark.parametrize(
         ("t", "D", "options", "message"),
@@ -536,6 +588,55 @@ class TestMachinery:
         plain = smooth(cells, noisy, x).alpha
         bent = smooth(cells, noisy - 0.4 * x - 0.05 * x**2, x).alpha
         assert bent - plain == pytest.approx(0.4 + 0.1 * x, abs=1e-8)
+
+    def test_the_walk_and_the_quadratic_are_averaged_over_cells(self):
+        t = np.concatenate([np.arange(1.0, 40.0), np.arange(60.0, 900.0)])
+        cells = Cells.of(Curve(t, t**-0.5))
+        z = np.log(t) / np.log(t[-1])
+        powers, kernel = _walk(cells)
+        low, high = cells.x[0] / np.log(t[-1]), cells.x[-1] / np.log(t[-1])
+        scaled = (z - low) / (high - low)
+        assert powers == pytest.approx(np.stack([cells.mean(scaled**k) for k in range(3)], axis=1), abs=1e-9)
+        dense = _integrated(scaled[:, None], scaled[None, :])
+        averaged = np.stack([cells.mean(row) for row in np.stack([cells.mean(row) for row in dense]).T])
+        inner = slice(1, None)  # the walk starts within the first cell
+        assert kernel[inner, inner] == pytest.approx(averaged[inner, inner], rel=2e-3, abs=1e-8)
+
+    def test_equal_grids_are_prepared_once(self):
+        t = log_integers(2, 500, 30)
+        one, other = Cells.of(Curve(t, t**-0.5)), Cells.of(Curve(t, t**-0.7))
+        assert one == other
+        assert hash(one) == hash(other)
+        assert Noise.of(one) is Noise.of(other)
+        assert Cells.of(Curve(t, t**-0.5, 0.1 * t**-0.5)) != one
+        assert Cells.of(Curve(t + 1, t**-0.5)) != one
+        assert one != 3
+
+    def test_noise_with_deviations_added(self, rng):
+        t = log_integers(2, 500, 30)
+        noise = Noise.of(Cells.of(Curve(t, t**-0.5)))
+        K = noise.inverses.shape[1]
+        extra = np.outer(np.ones(K), np.ones(K))
+        part, more = noise.only([0, 3]), noise.only([0, 3]).plus(extra)
+        for a, b in zip(part.inverses, more.inverses, strict=True):
+            before, after = (np.linalg.inv(m) @ np.linalg.inv(m).T for m in (a, b))
+            assert after - before == pytest.approx(extra, abs=1e-8)
+        assert part.plus(0 * extra) is part
+
+    @pytest.mark.parametrize("factor", [0.8, 1.0, 1.25])
+    def test_errors_too_small_are_stretched_and_too_large_shrunk(self, rng, monkeypatch, factor):
+        t = log_integers(4, 4096, 70)
+        cells, y = Cells.of(Curve(t, t**-0.5)), -0.5 * np.log(t) + 0.05 * rng.standard_normal(t.size)
+        at = np.log([30.0, 300.0])
+        right = inflation(cells, y, at)
+        assert np.all((right > 0.6) & (right < 1.5))
+
+        def wrong(*arguments):
+            alpha, variance = slopes(*arguments)
+            return alpha, variance * factor**2
+
+        monkeypatch.setattr("relaymodel.exponent.calibration.slopes", wrong)
+        assert inflation(cells, y, at) * factor == pytest.approx(np.maximum(right, 0.6 * factor), rel=1e-6)
 
 
 class TestRefusals:
