@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.signal import lfilter
 from scipy.special import digamma, zeta
+from scipy.stats import t as student
 
 import relaymodel.exact
 from relaymodel import Curve, Layer, RelayModel
@@ -24,6 +25,7 @@ from relaymodel.exponent import (
 )
 from relaymodel.exponent.calibration import inflation
 from relaymodel.exponent.cells import COUNT, Cells
+from relaymodel.exponent.drift import SHIFTS, SIZES, drifting
 from relaymodel.exponent.regression import Noise
 from relaymodel.exponent.smoothing import _integrated, _sloped, _walk, slopes, smooth
 
@@ -193,6 +195,14 @@ class TestStatedErrors:
             scores.append((local.alpha - 0.5) / local.stderr)
         assert np.all(np.mean(np.abs(scores) < 1.96, axis=0) > 0.84)
 
+    def test_the_calibration_multiplies_the_error(self, rng, monkeypatch):
+        curve = Curve(self.t, self.t**-0.4 * np.exp(0.1 * rng.standard_normal(self.t.size)))
+        errors = []
+        for factor in (1.0, 2.0):
+            monkeypatch.setattr("relaymodel.exponent.local.inflation", lambda *_, factor=factor: factor)
+            errors.append(estimate_exponent(curve, [30.0, 300.0]).stderr)
+        assert errors[1] == pytest.approx(2 * errors[0])
+
     def test_noisy_part_weighs_less(self, rng):
         relative = np.where(self.t < 100, 0.003, 0.3)
         D = self.t**-0.4 * np.exp(relative * rng.standard_normal(self.t.size))
@@ -324,11 +334,14 @@ class TestPowerLaw:
     def test_noise_of_a_bent_window_is_that_of_its_line(self, rng, correlated):
         t = np.arange(1.0, 1025.0)
         D = relay_curve(64, 6, 0.5, t)[0]
-        exact, held = fit_power_law(Curve(t, D)).alpha, []
+        exact, held, values, errors = fit_power_law(Curve(t, D)).alpha, [], [], []
         for _ in range(60):
             fit = fit_power_law(Curve(t, D * np.exp(0.05 * noise(rng, t.size, correlated, 20.0))))
             held.append(abs(fit.alpha - exact) < 1.96 * fit.noise_stderr)
             assert fit.stderr > 3 * fit.noise_stderr  # the drift
+            values.append(fit.alpha)
+            errors.append(fit.noise_stderr)
+        assert np.median(errors) == pytest.approx(np.std(values), rel=0.4)
         assert np.sum(held) >= 51  # 57 expected; fewer than 51 once in 100
 
     def test_adequacy_has_the_level_it_says(self, rng):
@@ -453,6 +466,43 @@ class TestLimit:
             lengths.append(limit.upper - limit.lower)
         assert np.sum(held) >= 34  # 38 expected; fewer than 34 once in 80
         assert np.median(lengths) < longest  # the drift over the window alone would leave 2 and more
+
+    def test_a_curve_that_no_drift_describes_is_not_taken_for_one(self, rng):
+        waves = 0.2 * np.sin(2 * np.log(self.t)) + 0.01 * rng.standard_normal(self.t.size)
+        limit = extrapolate_exponent(Curve(self.t, self.t**-0.5 * np.exp(waves)))
+        assert "normal prior" not in limit.method
+        assert limit.lower < 0.5 < limit.upper
+
+    def test_the_average_is_that_of_the_restricted_likelihoods(self, rng):
+        """Against dense matrices, with the coefficients integrated out."""
+        t = np.geomspace(16, 4096, 24)
+        noise = 0.05 * np.linalg.cholesky(np.exp(-np.abs(np.subtract.outer(np.log(t), np.log(t))) / 0.3))
+        cells = Cells.of(Curve(t, t**-0.5))
+        y = np.log(relay_curve(64, 3, 0.5, t)[0]) + noise @ rng.standard_normal(24)
+        fit = smooth(cells, y, np.empty(0))
+        found = drifting(cells, y, [np.log(t / t[0])], fit, 3)
+        kinds = list(cells.correlations())
+        variance = np.mean(np.diag(fit.noise))
+        logs, limits, errors = [], [], []
+        for c in fit.candidates:
+            R = kinds[c][1] / np.mean(np.diag(kinds[c][1])) + 1e-10 * np.eye(24)
+            for b in SHIFTS:
+                x = np.log(t / t[0]) + b
+                fixed = np.stack([np.ones(24), -x], axis=1)
+                terms = np.stack([-np.log(x), 0.5 * b / x, 0.25 * (b / x) ** 2], axis=1)
+                for size in SIZES:
+                    inverse = np.linalg.inv(R + terms @ terms.T * size**2 / variance)
+                    normal = fixed.T @ inverse @ fixed
+                    beta = np.linalg.solve(normal, fixed.T @ inverse @ y)
+                    square = (y - fixed @ beta) @ inverse @ (y - fixed @ beta)
+                    log = cells.prior[c] + 0.5 * np.linalg.slogdet(inverse)[1] - 0.5 * np.linalg.slogdet(normal)[1]
+                    logs.append(log - 0.5 * 22 * np.log(square))
+                    limits.append(beta[1])
+                    errors.append(np.sqrt(square / 22 * np.linalg.inv(normal)[1, 1]))
+        weights = np.exp(np.array(logs) - np.max(logs))
+        weights /= weights.sum()
+        for level, end in ((0.025, found.lower), (0.5, found.value), (0.975, found.upper)):
+            assert weights @ student.cdf((end - np.array(limits)) / np.array(errors), 22) == pytest.approx(level, abs=2e-4)
 
     def test_no_drift_is_known_better_than_a_strong_one(self, rng):
         noise = 0.05 * rng.standard_normal(self.t.size)

@@ -400,8 +400,9 @@ def _amplitudes(problem: Problem, solution: Solution, amplitude: float | None) -
     found = []
     for b, log in enumerate(solution.factors):
         value, error = float(np.exp(log)), float(np.sqrt(solution.covariance[p + b, p + b]))
-        ends = np.exp(np.clip([solution.lower[p + b], solution.upper[p + b]], -LARGEST, LARGEST))
-        found.append(Estimate(value, value * error, float(ends[0]), float(ends[1]), identified=error < LARGEST))
+        logs = np.array([solution.lower[p + b], solution.upper[p + b]])
+        low, high = np.exp(np.clip(logs, -LARGEST, LARGEST)).tolist()
+        found.append(Estimate(value, value * error, low, high, identified=bool(np.all(np.abs(logs) < LARGEST))))
     return tuple(found)
 
 
