@@ -26,7 +26,7 @@ from relaymodel.exponent import (
 from relaymodel.exponent.calibration import inflation
 from relaymodel.exponent.cells import COUNT, Cells
 from relaymodel.exponent.drift import SHIFTS, SIZES, drifting
-from relaymodel.exponent.regression import Noise
+from relaymodel.exponent.noise import Noise
 from relaymodel.exponent.smoothing import _integrated, _sloped, _walk, slopes, smooth
 
 DATA = Path(__file__).parent / "data"
@@ -502,7 +502,9 @@ class TestLimit:
         weights = np.exp(np.array(logs) - np.max(logs))
         weights /= weights.sum()
         for level, end in ((0.025, found.lower), (0.5, found.value), (0.975, found.upper)):
-            assert weights @ student.cdf((end - np.array(limits)) / np.array(errors), 22) == pytest.approx(level, abs=2e-4)
+            assert weights @ student.cdf((end - np.array(limits)) / np.array(errors), 22) == pytest.approx(
+                level, abs=2e-4
+            )
 
     def test_no_drift_is_known_better_than_a_strong_one(self, rng):
         noise = 0.05 * rng.standard_normal(self.t.size)

@@ -13,7 +13,8 @@ from relaymodel.cli import main
 from relaymodel.curve import read_curves
 from relaymodel.exponent import UnderdeterminedError, fit_power_law
 from relaymodel.exponent.cells import Cells
-from relaymodel.exponent.regression import Noise, Problem, solve
+from relaymodel.exponent.noise import Noise
+from relaymodel.exponent.regression import Problem, solve
 from relaymodel.fitting import compare_laws, fit
 from relaymodel.fitting.shape import Shape
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaymodel.exponent.adequacy import smooth_misfit
 from relaymodel.exponent.cells import Array, Cells
-from relaymodel.exponent.regression import FLOOR, Noise, quantile, smooth_misfit
+from relaymodel.exponent.noise import FLOOR, Noise, quantile
 from relaymodel.exponent.smoothing import Smooth
 
 SHIFTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

@@ -7,9 +7,10 @@ import numpy as np
 from scipy.special import fdtrc
 
 from relaymodel.curve import Curve
+from relaymodel.exponent.adequacy import smooth_misfit
 from relaymodel.exponent.cells import LEAST, Array, Cells, window
+from relaymodel.exponent.noise import linear_errors
 from relaymodel.exponent.pairs import pool
-from relaymodel.exponent.regression import linear_errors, smooth_misfit
 from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.smoothing import Smooth, smooth
 

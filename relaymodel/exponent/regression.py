@@ -2,24 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, brentq, least_squares
-from scipy.special import fdtrc, stdtr, stdtrit
+from scipy.special import stdtrit
 
 from relaymodel.exponent.cells import Array, Cells
-from relaymodel.exponent.smoothing import Smooth, smooth
+from relaymodel.exponent.noise import Noise, quantile
 
 Means = Callable[[Array], Array]
 """From parameters (p, M) to log D of the cells, shape (K, B, M), for M sets of parameters at once."""
 
 ROUNDING = 1e-8
 """Noise in log D that is never undercut: formulas are not evaluated better."""
-
-FLOOR = 2.0**-51
-"""The same for straight lines, which are limited by float64 alone."""
 
 STEP = 1e-6
 IGNORED = 1e-3
@@ -44,43 +40,6 @@ class Problem:
     def size(self) -> int:
         """Number of parameters, the factors left out."""
         return self.low.size
-
-
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """Candidates for the noise covariance of the cells: `inverses` (C, K, K) of their Cholesky factors."""
-
-    inverses: Array
-    logdet: Array
-    lengths: Array
-    prior: Array
-
-    @classmethod
-    @lru_cache(maxsize=4)
-    def of(cls, cells: Cells) -> "Noise":
-        """Prepare all candidates of the cells."""
-        lengths, covariances = zip(*cells.correlations(), strict=True)
-        stack = np.stack(covariances)
-        stack = stack / np.mean(np.diagonal(stack, axis1=1, axis2=2), axis=1)[:, None, None]
-        return cls._from(stack, np.array(lengths), cells.prior)
-
-    @classmethod
-    def _from(cls, covariances: Array, lengths: Array, prior: Array) -> "Noise":
-        lower = np.linalg.cholesky(covariances + 1e-10 * np.eye(covariances.shape[1]))
-        logdet = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
-        return cls(np.linalg.inv(lower), logdet, lengths, prior)
-
-    def only(self, candidates: Sequence[int]) -> "Noise":
-        """Return some of the candidates."""
-        part = list(candidates)
-        return Noise(self.inverses[part], self.logdet[part], self.lengths[part], self.prior[part])
-
-    def plus(self, covariance: Array) -> "Noise":
-        """Return the candidates with deviations (K, K) added, in units of their mean variance."""
-        if not covariance.any():
-            return self
-        lower = np.linalg.inv(self.inverses)
-        return self._from(lower @ np.swapaxes(lower, 1, 2) + covariance, self.lengths, self.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,19 +247,6 @@ class _Scan:
         )
 
 
-def quantile(level: float, share: Array, shift: Array, error: Array, freedom: float) -> Array:
-    """Return a quantile (q,) of a mixture (C,) of Student's t, moved by `shift` and stretched by `error` (C, q)."""
-    reach = abs(float(stdtrit(freedom, level)))
-    low = np.min(shift - 1.001 * reach * error, axis=0) - 1e-300
-    high = np.max(shift + 1.001 * reach * error, axis=0) + 1e-300
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = share @ stdtr(freedom, (middle - shift) / np.maximum(error, 1e-300)) > level
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    quantile: Array = (low + high) / 2
-    return quantile
-
-
 def profile(problem: Problem, noise: Noise, solution: Solution, index: int) -> tuple[float, float]:
     """Return the 95 % interval of one parameter by profile likelihood; an end that is not reached is the bound.
 
@@ -386,57 +332,3 @@ def shifts(problem: Problem, noise: Noise, solution: Solution, deviations: Array
     reach = float(stdtrit(n - 1, 0.975)) * np.sqrt(np.diag(covariance))
     centre = np.concatenate([solution.theta, solution.factors]) if problem.free else solution.theta
     return replace(solution, covariance=covariance, lower=centre - reach, upper=centre + reach, freedom=n - 1.0)
-
-
-def linear_errors(cells: Cells, y: Array, design: Array, functional: Array) -> Array:
-    """Return standard errors (M,) of what is linear in log D, `functional` (K, M), by the residuals of a linear fit.
-
-    `design` (K, q) spans what is fitted.  1.96 errors are the 95 % interval of the mixture of Student's t over the
-    candidates for the noise.
-    """
-    noise = Noise.of(cells)
-    freedom = cells.x.size - design.shape[1]
-    white = noise.inverses @ np.column_stack([design, y])
-    frames, _ = np.linalg.qr(white[:, :, :-1])
-    data = white[:, :, -1]
-    inside = np.einsum("ckq,ck->cq", frames, data)
-    rss = np.sum(data**2, axis=1) - np.sum(inside**2, axis=1)
-    rss = np.maximum(rss, 0.0) + cells.x.size * FLOOR**2
-    normal = np.swapaxes(white[:, :, :-1], 1, 2) @ white[:, :, :-1]
-    evidence = noise.prior - noise.logdet - 0.5 * np.linalg.slogdet(normal)[1] - 0.5 * freedom * np.log(rss)
-    weights = np.exp(evidence - evidence.max())
-    colored = np.linalg.solve(
-        np.swapaxes(noise.inverses, 1, 2), np.broadcast_to(functional, (len(rss), *functional.shape))
-    )
-    errors = np.sqrt(np.sum(colored**2, axis=1) * (rss / freedom)[:, None])
-    return quantile(0.975, weights / weights.sum(), np.zeros_like(errors), errors, freedom) / 1.96
-
-
-def lack_of_fit(problem: Problem, solution: Solution) -> float:
-    """Return the probability that curves of the formula would deviate from it as smoothly and as far as these.
-
-    The noise is that of a smooth curve of any form; an F statistic for the generalised least squares gain from adding
-    the two lowest of 1, log t, ..., (log t)^3 that the formula does not have.  Of several curves, the smallest
-    probability, times their number.
-    """
-    found = []
-    for b in range(problem.y.shape[1]):
-        spline = smooth(problem.cells, problem.y[:, b], np.empty(0))
-        found.append(smooth_misfit(problem.cells, spline, solution.jacobian[:, b], solution.residual[:, b]))
-    return min(1.0, min(found) * len(found))
-
-
-def smooth_misfit(cells: Cells, spline: Smooth, jacobian: Array, residual: Array) -> float:
-    """Return the p-value of residuals (K,) of a fit with derivatives (K, q), under the noise that a spline finds."""
-    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
-    covariance = spline.noise + spline.shared
-    covariance = covariance + (1e-10 * np.diag(covariance).mean() + ROUNDING**2) * np.eye(len(covariance))
-    lower = np.linalg.cholesky(covariance)
-    frame = np.linalg.svd(np.linalg.solve(lower, jacobian), full_matrices=False)
-    own = frame[0][:, frame[1] > 1e-9 * frame[1][0]]
-    powers = np.polynomial.legendre.legvander(z, own.shape[1] + 2)
-    extra, r = np.linalg.solve(lower, powers), np.linalg.solve(lower, residual)
-    rest = extra - own @ (own.T @ extra)
-    directions, _, _ = np.linalg.svd(rest / np.linalg.norm(extra, axis=0), full_matrices=False)
-    gain = float(np.sum((directions[:, :2].T @ r) ** 2)) / 2
-    return float(fdtrc(2, max(1, spline.freedom - own.shape[1] + 2), gain))

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from relaymodel.curve import Curve
 from relaymodel.exponent.cells import Cells, UnderdeterminedError, window
+from relaymodel.exponent.noise import Noise
 from relaymodel.exponent.pairs import pool
-from relaymodel.exponent.regression import Noise, Problem, Solution, least_difference, solve
+from relaymodel.exponent.regression import Problem, Solution, least_difference, solve
 from relaymodel.exponent.result import table
 from relaymodel.fitting.parameters import Coordinates
 from relaymodel.fitting.relay import prompt_of, starting_points

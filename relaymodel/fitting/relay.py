@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import positive_integer, real, series, show
 from relaymodel.curve import Curve
+from relaymodel.exponent.adequacy import lack_of_fit
 from relaymodel.exponent.cells import Cells, UnderdeterminedError, window
+from relaymodel.exponent.noise import Noise
 from relaymodel.exponent.pairs import pool
-from relaymodel.exponent.regression import Noise, Problem, Solution, fixed, lack_of_fit, profile, shifts, solve
+from relaymodel.exponent.regression import Problem, Solution, fixed, profile, shifts, solve
 from relaymodel.exponent.result import table
 from relaymodel.fitting.parameters import BOUNDS, Coordinates, Estimate, outward, slope
 from relaymodel.fitting.shape import Shape
