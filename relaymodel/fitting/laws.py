@@ -13,7 +13,7 @@ from relaymodel.exponent.pairs import pool
 from relaymodel.exponent.regression import Problem, Solution, least_difference, solve
 from relaymodel.exponent.result import table
 from relaymodel.fitting.parameters import Coordinates
-from relaymodel.fitting.relay import prompt_of, starting_points
+from relaymodel.fitting.problem import prompt_of, starting_points
 from relaymodel.fitting.shape import Shape
 
 Array = NDArray[np.float64]

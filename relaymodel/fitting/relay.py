@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from relaymodel.checks import positive_integer, real, series, show
 from relaymodel.curve import Curve
 from relaymodel.exponent.adequacy import lack_of_fit
-from relaymodel.exponent.cells import Cells, UnderdeterminedError, window
+from relaymodel.exponent.cells import window
 from relaymodel.exponent.noise import Noise
 from relaymodel.exponent.pairs import pool
 from relaymodel.exponent.regression import Problem, Solution, fixed, profile, shifts, solve
 from relaymodel.exponent.result import table
 from relaymodel.fitting.parameters import BOUNDS, Coordinates, Estimate, outward, slope
+from relaymodel.fitting.problem import prompt_of, relay_problem, starting_points
 from relaymodel.fitting.shape import Shape
 from relaymodel.model import RelayModel
 
@@ -253,63 +253,6 @@ def fit(
     )
 
 
-def relay_problem(
-    curves: Sequence[Curve],
-    prompt: int,
-    coordinates: Coordinates,
-    layers: Sequence[int | None],
-    amplitude: float | None,
-) -> Problem:
-    """Return the regression of curves on the same t by the relay model."""
-    cells = Cells.of(curves[0])
-    y = np.stack([cells.mean(np.log(curve.distance)) for curve in curves], axis=1)
-    shape = _cached(prompt, cells.nodes.tobytes())
-    offset = 0.0 if amplitude is None else float(np.log(amplitude))
-    depths = [np.nan if layer is None else float(layer) for layer in layers]
-
-    def means(theta: Array) -> Array:
-        values = coordinates.values(theta)
-        M, B = theta.shape[1], len(depths)
-        tiled = {name: np.tile(value, B) for name, value in values.items()}
-        given = np.repeat(depths, M)
-        depth = np.where(np.isnan(given), tiled["depth"], given)
-        log = shape.log_influence(tiled["relay"], depth, tiled["position"], tiled["bias"]) + offset
-        return np.asarray(log.reshape(2, -1, B, M).mean(axis=0))
-
-    low, high = coordinates.bounds
-    problem = Problem(cells, y, means, low, high, free=amplitude is None)
-    needed = problem.size + y.shape[1] + 3
-    if cells.x.size < needed:
-        raise UnderdeterminedError(
-            f"the curve must hold at least {needed} points for {problem.size} parameters and a factor, got "
-            f"{cells.x.size}; hold some of them, or sample more densely",
-            partial=float(-(y[-1, 0] - y[0, 0]) / (cells.x[-1] - cells.x[0])),
-        )
-    return problem
-
-
-@lru_cache(maxsize=16)
-def _cached(prompt: int, t: bytes) -> Shape:
-    return Shape(prompt, np.frombuffer(t))
-
-
-def starting_points(problem: Problem, coordinates: Coordinates, count: int = 3) -> list[Array]:
-    """Return the best points (p,) of a grid, under white noise, that are not next to each other."""
-    grid = coordinates.grid()
-    residual = problem.y[..., None] - problem.means(grid)
-    weights = problem.cells.weights[:, None, None]
-    if problem.free:
-        residual = residual - np.mean(weights * residual, axis=0)
-    order = np.argsort(np.sum(weights * residual**2, axis=(0, 1)))
-    chosen: list[Array] = []
-    for k in order:
-        if all(np.max(np.abs(grid[:, k] - other), initial=0.0) > 1.2 for other in chosen):
-            chosen.append(grid[:, k])
-        if len(chosen) == count:
-            break
-    return chosen
-
-
 def _layers(
     curves: Mapping[int, Curve], t_min: float | None, t_max: float | None, depth: float | None
 ) -> tuple[list[Curve], tuple[int | None, ...], Array]:
@@ -333,18 +276,6 @@ def _layers(
         stderr = None if curve.stderr is None else curve.stderr[here]
         used.append(window(Curve(common, curve.distance[here], stderr, curve.provenance), t_min, t_max))
     return used, tuple(layers), np.empty((0, len(used[0])))
-
-
-def prompt_of(curve: Curve, prompt: int | None) -> int:
-    """Return the prompt length that was given, or that the curve states."""
-    if prompt is not None:
-        return positive_integer("prompt", prompt)
-    stated = curve.provenance.get("prompt", "")
-    if not (stated.isascii() and stated.isdigit() and int(stated) > 0):
-        raise ValueError(
-            f"prompt must be given, since the curve's provenance does not state a prompt length, got {stated!r}"
-        )
-    return int(stated)
 
 
 def _robust(
