@@ -48,54 +48,72 @@ def drifting(cells: Cells, y: Array, logarithms: Sequence[Array], fit: Smooth, d
     where they start, for each shift b, size of the coefficients and kind of noise; the answers are weighted by their
     restricted likelihood.  The spread of answers that fit alike is what cutting the series costs.
     """
-    K, variance = y.size, float(np.mean(np.diag(fit.noise)))  # of the noise: the sizes are those of exponents
+    variance = float(np.mean(np.diag(fit.noise)))  # the sizes are those of exponents, not in units of the noise
     noise = Noise.of(cells).only(fit.candidates).plus(fit.shared / variance)
-    floor = K * (FLOOR * max(1.0, float(np.abs(y).max()))) ** 2
-    white = noise.inverses @ y
     ridge = np.zeros((SIZES.size, degree + 2))
     ridge[:, 2:] = np.sqrt(variance) / SIZES[:, None]
-    unit = np.zeros((degree + 2, 1))
-    unit[1] = 1
-    evidence, limits, errors, shares = [], [], [], []
-    best, line, J = -np.inf, y, np.empty((K, 0))
-    for logarithm in logarithms:
-        for shift in SHIFTS:
-            design = _design(cells, logarithm + shift, shift, degree)
-            frame, upper = np.linalg.qr(noise.inverses @ design)  # (C, K, q), (C, q, q)
-            data = np.swapaxes(frame, 1, 2) @ white[..., None]  # (C, q, 1)
-            misfit = np.sum((white[..., None] - frame @ data) ** 2, axis=(1, 2)) + floor
-            # all sizes at once: (S, C, 2q, q)
-            prior = np.broadcast_to((ridge[:, :, None] * np.eye(degree + 2))[:, None], (SIZES.size, *upper.shape))
-            turn, R = np.linalg.qr(np.concatenate([np.broadcast_to(upper, prior.shape), prior], axis=2))
-            theta = np.linalg.solve(R, np.swapaxes(turn[:, :, : degree + 2], 2, 3) @ data)
-            row = np.linalg.solve(np.swapaxes(R, 2, 3), np.broadcast_to(unit, theta.shape))
-            back = np.linalg.solve(R, row)
-            square = misfit + np.sum((data - upper @ theta) ** 2, axis=(2, 3))
-            square += np.sum((ridge[:, None] * theta[..., 0]) ** 2, axis=2)
-            log = noise.prior - noise.logdet - np.log(np.abs(np.diagonal(R, axis1=2, axis2=3))).sum(axis=2)
-            log += degree * np.log(ridge[:, -1:]) - 0.5 * (K - 2) * np.log(square)
-            scale = square / (K - 2)
-            evidence.append(log.ravel())
-            limits.append(theta[:, :, 1, 0].ravel())
-            errors.append(np.sqrt(scale * np.sum(row[..., 0] ** 2, axis=2)).ravel())
-            shares.append((scale * np.sum((upper @ back)[..., 0] ** 2, axis=2)).ravel())
-            if log.max() > best:
-                best, J = float(log.max()), design
-                line = design @ theta[np.unravel_index(int(np.argmax(log)), log.shape)][:, 0]
-    weights = np.exp(np.concatenate(evidence) - best)
+    answers = [
+        _Answers.of(noise, y, _design(cells, logarithm + shift, shift, degree), ridge)
+        for logarithm in logarithms
+        for shift in SHIFTS
+    ]
+    best = max(answers, key=lambda a: float(a.evidence.max()))
+    weights = np.exp(np.concatenate([a.evidence.ravel() for a in answers]) - best.evidence.max())
     kept = weights > IGNORED
     weights = weights[kept] / weights[kept].sum()
-    limit, error = np.concatenate(limits)[kept], np.concatenate(errors)[kept]
-    value, lower, higher = (
-        float(quantile(level, weights, limit[:, None], error[:, None], K - 2)[0]) for level in (0.5, 0.025, 0.975)
+    limit, error, share = (
+        np.concatenate([part.ravel() for part in parts])[kept]
+        for parts in zip(*((a.theta[..., 1], a.error, a.share) for a in answers), strict=True)
     )
+    lower, value, upper = (
+        float(quantile(level, weights, limit[:, None], error[:, None], y.size - 2)[0]) for level in (0.025, 0.5, 0.975)
+    )
+    theta = best.theta[np.unravel_index(int(np.argmax(best.evidence)), best.evidence.shape)]
     return Drift(
         value=value,
         lower=lower,
-        upper=higher,
-        noise=float(np.sqrt(weights @ np.concatenate(shares)[kept])),
-        p_value=smooth_misfit(cells, fit, J, y - line),
+        upper=upper,
+        noise=float(np.sqrt(weights @ share)),
+        p_value=smooth_misfit(cells, fit, best.design, y - best.design @ theta),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Fits of one design (K, q) with priors of S sizes under C kinds of noise.
+
+    evidence (S, C), theta (S, C, q), error, share (S, C)
+        Restricted log likelihood, coefficients, standard error of the limit, and its variance from noise alone.
+    """
+
+    design: Array
+    evidence: Array
+    theta: Array
+    error: Array
+    share: Array
+
+    @classmethod
+    def of(cls, noise: Noise, y: Array, design: Array, ridge: Array) -> "_Answers":
+        """Fit cell means y (K,); `ridge` (S, q) are the roots of the prior's precisions, 0 for the flat ones."""
+        (K, q), S = design.shape, len(ridge)
+        white = (noise.inverses @ y)[..., None]
+        frame, upper = np.linalg.qr(noise.inverses @ design)  # (C, K, q), (C, q, q)
+        data = np.swapaxes(frame, 1, 2) @ white
+        prior = np.broadcast_to((ridge[:, :, None] * np.eye(q))[:, None], (S, *upper.shape))
+        turn, R = np.linalg.qr(np.concatenate([np.broadcast_to(upper, prior.shape), prior], axis=2))
+        theta = np.linalg.solve(R, np.swapaxes(turn[:, :, :q], 2, 3) @ data)
+        square = np.sum((white - frame @ data) ** 2, axis=(1, 2)) + K * (FLOOR * max(1.0, float(np.abs(y).max()))) ** 2
+        square = square + np.sum((data - upper @ theta) ** 2, axis=(2, 3))
+        square += np.sum((ridge[:, None] * theta[..., 0]) ** 2, axis=2)
+        determinant = np.log(np.abs(np.diagonal(R, axis1=2, axis2=3))).sum(axis=2)
+        proper = np.log(ridge, out=np.zeros_like(ridge), where=ridge > 0).sum(axis=1)[:, None]
+        evidence = noise.prior - noise.logdet - determinant + proper - 0.5 * (K - 2) * np.log(square)
+        unit = np.broadcast_to(np.eye(q)[:, 1:2], theta.shape)
+        row = np.linalg.solve(np.swapaxes(R, 2, 3), unit)
+        scale = square / (K - 2)
+        error = np.sqrt(scale * np.sum(row**2, axis=(2, 3)))
+        share = scale * np.sum((upper @ np.linalg.solve(R, row)) ** 2, axis=(2, 3))
+        return cls(design, evidence, theta[..., 0], error, share)
 
 
 def _design(cells: Cells, x: Array, shift: float, degree: int) -> Array:
