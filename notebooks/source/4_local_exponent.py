@@ -211,7 +211,8 @@ assert abs(in_logs[0] - 1) < 0.005
 # (We used $\log(P + t)$ for $\log t$. The limit is the same, and it is smoother where $t$ is not much larger than $P$.)
 #
 # `rm.extrapolate_exponent` does this for a model or for a measured curve. Its error bar has two parts: the noise, and
-# how far the value still moves with the degree. So it knows about the series it cut.
+# how far the value still moves with the degree. So it knows about the series it cut. Under noise many series fit alike,
+# and the error bar holds them all.
 
 # %%
 limit = rm.extrapolate_exponent(curve)

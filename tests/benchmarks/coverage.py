@@ -147,7 +147,7 @@ def _fitted(curve, truth, **held):
     for key, expected in (("relay", RELAY), ("depth", truth.depth), ("bias", truth.bias)):
         part = getattr(found, key)
         if part.fitted:
-            yield f"{key} of {', '.join(found.names)}", expected, (part.value, part.lower, part.upper)
+            yield f"{key} ({', '.join(found.names)} fitted)", expected, (part.value, part.lower, part.upper)
 
 
 def strength(curve, truth):

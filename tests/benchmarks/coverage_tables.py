@@ -93,14 +93,38 @@ def alternatives(rows):
     )
 
 
+def plot(rows, path):
+    """Draw the coverage of every case: one line an estimate, one mark a truth and grid, coloured by noise."""
+    from matplotlib.figure import Figure
+
+    names = list(groups(rows, lambda row: row["estimate"]))
+    figure = Figure(figsize=(9, 0.42 * len(names) + 1.6), layout="constrained")
+    axes = figure.subplots()
+    axes.axvspan(90, 99, color="0.92")
+    axes.axvspan(93, 97, color="0.82")
+    axes.axvline(95, color="black", linewidth=1)
+    for i, (noise, mark) in enumerate(zip(NOISES, "osD^", strict=True)):
+        part = [row for row in rows if row["noise"] == noise]
+        heights = [names.index(row["estimate"]) + 0.18 * (i - 1.5) for row in part]
+        axes.plot([100 * row["coverage"] for row in part], heights, mark, markersize=5, alpha=0.7, label=noise)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("coverage of 95 % intervals, 1000 curves a mark (per cent)")
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=150)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("coverage", type=Path)
     parser.add_argument("alternatives", type=Path)
+    parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     rows = read(options.coverage)
     for table in (coverage(rows), biases(rows), alternatives(read(options.alternatives))):
         print(table, end="\n\n")
+    if options.plot is not None:
+        plot(rows, options.plot)
     return 0
 
 
