@@ -229,6 +229,15 @@ class TestStatedErrors:
         assert np.all(told.stderr < 2.5 * untold.stderr)
         assert np.all(told.stderr > untold.stderr / 2.5)
 
+    @pytest.mark.parametrize("part", [slice(0, 100), slice(30, 31)])
+    @pytest.mark.parametrize("factor", [1e-100, 1e-8, 1e8])
+    def test_absurdly_uneven_errors_break_nothing(self, rng, part, factor):
+        D = self.t**-0.4 * np.exp(0.02 * rng.standard_normal(self.t.size))
+        stated = 0.02 * D
+        stated[part] *= factor
+        assert np.all(np.isfinite(estimate_exponent(Curve(self.t, D, stated)).stderr))
+        assert fit_power_law(Curve(self.t, D, stated)).alpha == pytest.approx(0.4, abs=0.3)
+
     def test_a_stderr_of_zero_everywhere_is_none(self):
         D = self.t**-0.4
         assert repr(fit_power_law(Curve(self.t, D, 0 * D))) == repr(fit_power_law(Curve(self.t, D)))
@@ -267,6 +276,23 @@ class TestPairs:
         curves = self.curves(rng, 8)
         assert extrapolate_exponent(curves).noise_stderr > 0
         assert extrapolate_exponent(curves[:1]).value == extrapolate_exponent(curves[0]).value
+
+    @pytest.mark.parametrize("spread", [0.1, 1.5])
+    def test_a_factor_of_each_pair_changes_no_exponent(self, rng, spread):
+        D, noise = relay_curve(64, 6, 0.5, self.t)[0], 0.02 * rng.standard_normal((4, self.t.size))
+        factors = np.array([-1, -0.3, 0.4, 0.9])[:, None]
+        plain, moved = ([Curve(self.t, D * np.exp(row)) for row in noise + s * factors] for s in (0, spread))
+        before, after = fit_power_law(plain), fit_power_law(moved)
+        assert not after.adequate
+        for name in ("alpha", "stderr", "noise_stderr", "drift", "drift_stderr"):
+            assert getattr(after, name) == pytest.approx(getattr(before, name), rel=1e-6)
+        one, other = (extrapolate_exponent(curves, prompt=64) for curves in (plain, moved))
+        assert (other.lower, other.upper) == pytest.approx((one.lower, one.upper), rel=1e-4)
+
+    def test_the_same_curve_twice_has_no_error(self):
+        curve = Curve(self.t, self.t**-0.5)
+        with pytest.raises(ValueError, match="must differ"):
+            fit_power_law([curve, curve])
 
     def test_pairs_share_their_t(self):
         with pytest.raises(ValueError, match="same t"):
@@ -712,6 +738,17 @@ class TestRefusals:
             (lambda c: estimate_exponent(c, [np.nan]), ValueError, "t must be finite"),
             (lambda c: estimate_exponent(c, ["5"]), TypeError, "t must be numbers"),
             (lambda c: estimate_exponent(c, t_min="5"), TypeError, "t_min must be"),
+            (lambda c: estimate_exponent(c, t_max=10**400), ValueError, "t_max must be at most"),
+            (
+                lambda _: fit_power_law(Curve(1e15 - 100 + np.arange(100.0), np.ones(100))),
+                ValueError,
+                "span at least 1e-06 of log t",
+            ),
+            (
+                lambda c: fit_power_law(Curve(c.t, c.distance, 1e-200 * c.distance)),
+                ValueError,
+                "stderr must be between",
+            ),
             (lambda c: estimate_exponent(c, t_max=True), TypeError, "t_max must be a number, not a boolean"),
             (lambda c: fit_power_law(c, t_min=np.nan), ValueError, "t_min must be finite"),
             (lambda c: fit_power_law(c, t_min=1e5), ValueError, "at least 2 points"),

@@ -120,13 +120,36 @@ class TestFit:
         assert held.trade_off is None
         assert held.relay.identified
 
+    @pytest.mark.parametrize("seed", [0, 1, 2, 16])
+    def test_one_layer_does_not_tell_strength_from_factor(self, seed):
+        t = np.geomspace(16, 4096, 40)
+        wiggle = 0.02 * np.random.default_rng(seed).standard_normal(40)
+        curve = Curve(t, 64 / (64 + t) * np.exp(wiggle), provenance={"prompt": "64"})
+        for found in (fit(curve, depth=1), fit({1: curve}), fit(curve)):
+            assert not found.relay.identified
+            assert not found.amplitude[0].identified
+            assert (found.relay.lower, found.relay.upper) == pytest.approx((1e-3, 16))
+            assert "relay" in found.identifiability
+        assert found.depth.lower <= 1.0001 < found.depth.upper
+
+    @pytest.mark.parametrize("factor", [1e-300, 1e200])
+    def test_the_unit_of_distance_is_free(self, rng, factor):
+        curve = curve_of(6, 0.5, wiggle=0.02 * rng.standard_normal(SPARSE.size))
+        scaled = Curve(curve.t, factor * curve.distance, provenance=curve.provenance)
+        before, after = fit(curve, depth=6), fit(scaled, depth=6)
+        assert after.relay.upper == pytest.approx(before.relay.upper, rel=1e-4)
+        for name in ("lower", "value", "upper"):
+            assert getattr(after.amplitude[0], name) / factor == pytest.approx(
+                getattr(before.amplitude[0], name), rel=1e-3
+            )
+
     def test_a_factor_without_end_is_not_determined(self, rng):
         t = np.geomspace(16, 60, 12)
         open_ends = 0
         for _ in range(6):
             curve = Curve(t, np.exp(0.3 * rng.standard_normal(12)), provenance={"prompt": "64"})
             factor = fit(curve).amplitude[0]
-            reaches = factor.lower < 1e-99 or factor.upper > 1e99
+            reaches = factor.lower < 1e-99 * factor.value or factor.upper > 1e99 * factor.value
             assert factor.identified != reaches
             open_ends += reaches
         assert open_ends > 0
@@ -224,6 +247,8 @@ class TestFit:
             ({"position": -1}, ValueError, "position must be None"),
             ({"bias": "0"}, TypeError, "bias must be an int"),
             ({"amplitude": 0}, ValueError, "amplitude must be positive"),
+            ({"relay": 1, "depth": 2, "amplitude": 1}, ValueError, "must be None, to be fitted, got values for all"),
+            ({"prompt": 10**7}, ValueError, "prompt must be at most 1000000"),
             ({"t_min": np.nan}, ValueError, "t_min must be finite"),
         ],
     )
@@ -242,7 +267,7 @@ class TestFit:
             ([curve_of(2, 0.5), curve_of(2, 0.5, DENSE)], ValueError, "same t"),
             ({0: curve_of(2, 0.5)}, ValueError, "layer must be at least 1"),
             ({1: 3}, TypeError, "for layer 1"),
-            (curve_of(2, 0.5, np.array([20.0, 30, 40, 50, 60, 70, 1e16])), ValueError, "t must be at most 1e\\+15"),
+            (curve_of(2, 0.5, np.array([20.0, 30, 40, 50, 60, 70, 1e16])), ValueError, "t must be at most 1e\\+14"),
         ],
     )
     def test_bad_curves(self, curves, error, message):
@@ -415,6 +440,14 @@ class TestCommand:
         assert result["depth"]["value"] == pytest.approx(6, abs=1e-3)
         assert result["covariance"]["names"] == ["relay", "depth"]
         assert result["laws"][0]["name"] == "relay model"
+
+    def test_few_points_are_fitted_though_laws_are_not_compared(self, run, tmp_path):
+        curve_of(2, 0.5, np.geomspace(16, 1000, 7)).to_csv(tmp_path / "c.csv")
+        code, out, err = run("fit c.csv --depth 2")
+        assert code == 0, err
+        assert "relay        0.5" in out
+        assert "at least 9 points for laws" in out
+        assert "laws" not in json.loads(run("fit c.csv --depth 2 --json")[1])
 
     def test_all_layers(self, run):
         code, out, err = run(f"fit {DATA / 'gpt2_untrained.csv'} --all-layers --json")

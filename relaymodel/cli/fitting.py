@@ -50,7 +50,7 @@ def fit(
     Relay strength and effective depth are fitted; position exponent and prompt-key bias too, if their option says fit.
     All come with 95 % intervals, and with what the curve cannot tell.
     """
-    from relaymodel.exponent import fit_power_law
+    from relaymodel.exponent import UnderdeterminedError, fit_power_law
     from relaymodel.fitting import compare_laws
     from relaymodel.fitting import fit as fit_relay
 
@@ -72,7 +72,11 @@ def fit(
     curves = _layers(file) if all_layers else {1: Curve.from_csv(file, layer=chosen)}
     curve = next(iter(curves.values()))
     found = fit_relay(curves if all_layers else curve, prompt=P, **held, **span, robust=robust)
-    laws = None if all_layers else compare_laws(curve, prompt=P, **span)
+    laws = reason = None
+    try:
+        laws = None if all_layers else compare_laws(curve, prompt=P, **span)
+    except UnderdeterminedError as error:
+        reason = str(error)
     law = fit_power_law(curve, **span)
     output.write_table(
         _table(curves, found, layered=all_layers), {**curve.provenance, "source": f"relay fit of {file}"}
@@ -99,6 +103,8 @@ def fit(
     print(f"noise        {found.scatter:.2g} in log D, correlated over {found.correlation_length:.3g} tokens")
     print(f"adequacy     the relay model {verdict} the window (p = {found.p_value:.2g})")
     print(f"             {found.identifiability}")
+    if reason is not None:
+        print(f"\nlaws         {reason}")
     if laws is not None:
         print(f"\n{'law':<26}{'AICc':>9}  {'weight':>8}  parameters")
         for fitted in laws.fits:

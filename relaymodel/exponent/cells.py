@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import real
+from relaymodel.checks import real, show
 from relaymodel.curve import Curve
 
 Array = NDArray[np.float64]
@@ -17,6 +17,12 @@ COUNT = 128
 
 LEAST = 6
 """Fewest points from which an error can be estimated: a local quadratic leaves 3 degrees of freedom."""
+
+SHORTEST = 1e-6
+"""Least length of log t: below it the digits of t are spent."""
+
+UNEVEN, ROUNDING = 1e5, 2.0**-52
+"""Stated errors that lie further from their median than this factor count as if they did not; and float64's own."""
 
 FIRST = 16.0
 """Where a fit starts unless told otherwise: before it the first few tokens' own words dominate."""
@@ -74,6 +80,11 @@ class Cells:
     def of(cls, curve: Curve) -> "Cells":
         """Group a curve; raise `UnderdeterminedError` if it holds fewer than `LEAST` points."""
         x, y = np.log(curve.t), np.log(curve.distance)
+        if x[-1] - x[0] < SHORTEST:
+            raise ValueError(
+                f"the points must span at least {SHORTEST:g} of log t for an exponent, got t = {curve.t[0]:.15g} to "
+                f"{curve.t[-1]:.15g}; take a longer window"
+            )
         if len(curve) < LEAST:
             raise UnderdeterminedError(
                 f"the curve must hold at least {LEAST} points between t = {curve.t[0]:.6g} and {curve.t[-1]:.6g} "
@@ -94,7 +105,15 @@ class Cells:
             )
         relative = None
         if curve.stderr is not None and np.any(curve.stderr > 0):
-            square = np.add.reduceat((curve.stderr / curve.distance) ** 2, starts) / sizes
+            stated = curve.stderr / curve.distance
+            middle = np.median(stated[stated > 0])
+            if not ROUNDING < middle < 1 / ROUNDING:
+                raise ValueError(
+                    f"stderr must be between {ROUNDING:.1g} and {1 / ROUNDING:.1g} of the distance, got a median of "
+                    f"{middle:.3g}; leave it out if it is not known"
+                )
+            stated = np.where(stated > 0, np.clip(stated, middle / UNEVEN, middle * UNEVEN), 0)
+            square = np.add.reduceat(stated**2, starts) / sizes
             relative = np.sqrt(_profile(np.add.reduceat(x, starts) / sizes, square))
         return cls(curve.t, starts, sizes, np.add.reduceat(x, starts) / sizes, relative)
 
@@ -191,8 +210,16 @@ def _profile(x: Array, square: Array) -> Array:
 
 def part(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
     """Return the part of the curve from `t_min` to `t_max`, both checked; None leaves an end open."""
-    low, high = (None if t is None else float(real(name, t)) for name, t in (("t_min", t_min), ("t_max", t_max)))
-    return curve.window(low, high)
+    return curve.window(_end("t_min", t_min), _end("t_max", t_max))
+
+
+def _end(name: str, t: float | None) -> float | None:
+    if t is None:
+        return None
+    try:
+        return float(real(name, t))
+    except OverflowError:
+        raise ValueError(f"{name} must be at most {np.finfo(float).max:.2g}, got {show(t)}") from None
 
 
 def window(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:

@@ -43,7 +43,10 @@ class Pairs:
 def pool(curves: Curve | Sequence[Curve]) -> Pairs:
     """Return the geometric mean of curves of independent pairs, which must have the same t.
 
-    Raises `TypeError` for anything but curves and `ValueError` for curves whose t differ, and for an empty list.
+    Its stderr says how the pairs differ once each has been freed of a factor of its own.
+
+    Raises `TypeError` for anything but curves and `ValueError` for curves whose t differ, for curves that are all the
+    same, and for an empty list.
     """
     if isinstance(curves, Curve):
         return Pairs(curves, np.empty((0, len(curves))))
@@ -64,8 +67,16 @@ def pool(curves: Curve | Sequence[Curve]) -> Pairs:
                 "grid, or pass layers as a dictionary"
             )
     logs = np.log(np.stack([curve.distance for curve in curves]))
+    if not np.any(np.ptp(logs, axis=0)):
+        raise ValueError(
+            f"curves must differ, since their differences are the error, got the same {len(curves)} times; pass one of "
+            "them for an error from its scatter"
+        )
     mean = logs.mean(axis=0)
     shared = {k: v for k, v in first.provenance.items() if all(c.provenance.get(k) == v for c in curves)}
     deviations = logs - mean
-    stderr = np.exp(mean) * np.sqrt(np.sum(deviations**2, axis=0) / (len(curves) * (len(curves) - 1)))
+    # a factor that a pair has over all t is no noise of an exponent
+    length = np.gradient(np.log(first.t))
+    own = deviations - (deviations @ length / length.sum())[:, None]
+    stderr = np.exp(mean) * np.sqrt(np.sum(own**2, axis=0) / (len(curves) * (len(curves) - 1)))
     return Pairs(Curve(first.t, np.exp(mean), stderr, {**shared, "pairs": str(len(curves))}), deviations)

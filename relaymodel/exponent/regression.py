@@ -18,6 +18,9 @@ ROUNDING = 1e-8
 """Noise in log D that is never undercut: formulas are not evaluated better."""
 
 STEP = 1e-6
+IDLE = 1e-12
+"""A parameter that moves the fit by less than this, in units of another that moves it, does not move it."""
+
 IGNORED = 1e-3
 LEAP = 1.0
 
@@ -185,9 +188,10 @@ class _Scan:
         weighted = J / sigma[:, None]
         normal = np.einsum("ckbi,ckbj->cij", weighted, weighted)
         right = np.einsum("ckbi,ckb->ci", weighted, r / sigma)
-        size = np.sqrt(np.einsum("cii->ci", normal)) + 1e-300
+        size = np.sqrt(np.einsum("cii->ci", normal))
+        size = np.maximum(size, IDLE * size.max(axis=1, keepdims=True) + 1e-300)
         scaled = normal / size[:, :, None] / size[:, None, :]
-        inverse = np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) / size[:, :, None] / size[:, None, :]
+        inverse = _inverted(scaled) / size[:, :, None] / size[:, None, :]
         # a linear step is no guide beyond the bounds: what lies on one stays there
         edge = 1e-6 * (problem.high - problem.low)
         stuck = (theta - problem.low < edge) | (problem.high - theta < edge)
@@ -267,7 +271,16 @@ def profile(problem: Problem, noise: Noise, solution: Solution, index: int) -> t
 def _linear(problem: Problem, inverse: Array, sigma: Array, theta: Array) -> Array:
     """Return the covariance (p, p) of the linearised problem in units of the noise."""
     J = _whitened(problem, inverse, sigma, derivatives(problem, theta)[1]).reshape(problem.y.size, -1)
-    return np.asarray(np.linalg.pinv(J.T @ J, rcond=1e-13, hermitian=True))
+    size = np.linalg.norm(J, axis=0)
+    size = np.maximum(size, IDLE * size.max(initial=0.0) + 1e-300)
+    return _inverted((J / size).T @ (J / size)) / np.outer(size, size)
+
+
+def _inverted(scaled: Array) -> Array:
+    """Return the inverses of matrices (..., q, q) of unit diagonal; what the data do not see gets a vast variance."""
+    values, vectors = np.linalg.eigh(scaled)
+    inverse: Array = (vectors / np.maximum(values, 1e-13)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    return inverse
 
 
 def _crossing(
@@ -328,7 +341,11 @@ def shifts(problem: Problem, noise: Noise, solution: Solution, deviations: Array
     inverse = noise.inverses[solution.best]
     J, r = inverse @ solution.jacobian[:, 0], inverse @ deviations.T
     moved = np.linalg.pinv(J, rcond=1e-12) @ r  # (p + 1, n)
-    covariance = moved @ moved.T / (n * (n - 1))
+    size = np.linalg.norm(J, axis=0)
+    size = np.maximum(size, IDLE * size.max(initial=0.0) + 1e-300)
+    scaled = (J / size).T @ (J / size)
+    unseen = _inverted(scaled) - np.linalg.pinv(scaled, rcond=1e-13, hermitian=True)
+    covariance = moved @ moved.T / (n * (n - 1)) + solution.scatter[0] ** 2 * unseen / np.outer(size, size)
     reach = float(stdtrit(n - 1, 0.975)) * np.sqrt(np.diag(covariance))
     centre = np.concatenate([solution.theta, solution.factors]) if problem.free else solution.theta
     return replace(solution, covariance=covariance, lower=centre - reach, upper=centre + reach, freedom=n - 1.0)

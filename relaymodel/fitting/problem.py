@@ -15,6 +15,9 @@ from relaymodel.fitting.shape import Shape
 
 Array = NDArray[np.float64]
 
+LONGEST = 10**6
+"""Longest prompt of a fit."""
+
 
 def relay_problem(
     curves: Sequence[Curve],
@@ -76,10 +79,14 @@ def starting_points(problem: Problem, coordinates: Coordinates, count: int = 3) 
 def prompt_of(curve: Curve, prompt: int | None) -> int:
     """Return the prompt length that was given, or that the curve states."""
     if prompt is not None:
-        return positive_integer("prompt", prompt)
-    stated = curve.provenance.get("prompt", "")
-    if not (stated.isascii() and stated.isdigit() and int(stated) > 0):
-        raise ValueError(
-            f"prompt must be given, since the curve's provenance does not state a prompt length, got {stated!r}"
-        )
-    return int(stated)
+        length = positive_integer("prompt", prompt)
+    else:
+        stated = curve.provenance.get("prompt", "")
+        if not (stated.isascii() and stated.isdigit() and int(stated) > 0):
+            raise ValueError(
+                f"prompt must be given, since the curve's provenance does not state a prompt length, got {stated!r}"
+            )
+        length = int(stated)
+    if length > LONGEST:
+        raise ValueError(f"prompt must be at most {LONGEST} in a fit, got {length}")
+    return length

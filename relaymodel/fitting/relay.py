@@ -21,8 +21,8 @@ from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]
 
-LATEST = 1e15
-"""Last t of a fit: beyond it float64 does not count tokens."""
+LATEST = 1e14
+"""Last t of a fit: beyond it float64 does not count tokens well enough."""
 
 HUBER = 1.345
 """Residuals beyond this many standard deviations are drawn in: 95 % as efficient as least squares on normal noise."""
@@ -30,7 +30,7 @@ HUBER = 1.345
 LEVEL = 0.05
 
 LARGEST = 230.0
-"""Logarithm of the largest factor that is told from infinity, 10^100."""
+"""Logarithm of the largest ratio to its value that an end of a factor's interval has, 10^100."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ def fit(
         For fewer than 6 points, or fewer than 3 more than parameters; `partial` is the slope.
     TypeError, ValueError
         For curves that are neither of the three, a prompt length that is not known, values outside their range, and t
-        beyond 1e15.
+        beyond 1e14.
 
     Examples
     --------
@@ -212,6 +212,10 @@ def fit(
     factor = None if amplitude is None else float(real("amplitude", amplitude))
     if factor is not None and factor <= 0:
         raise ValueError(f"amplitude must be positive, got {show(amplitude)}")
+    if factor is not None and not coordinates.moving:
+        raise ValueError(
+            "one of relay, depth, position, bias, amplitude must be None, to be fitted, got values for all"
+        )
     problem = relay_problem(used, P, coordinates, layers, factor)
     noise = Noise.of(problem.cells)
     solution = solve(problem, noise, starting_points(problem, coordinates))
@@ -333,9 +337,10 @@ def _amplitudes(problem: Problem, solution: Solution, amplitude: float | None) -
     found = []
     for b, log in enumerate(solution.factors):
         value, error = float(np.exp(log)), float(np.sqrt(solution.covariance[p + b, p + b]))
-        logs = np.array([solution.lower[p + b], solution.upper[p + b]])
-        low, high = np.exp(np.clip(logs, -LARGEST, LARGEST)).tolist()
-        found.append(Estimate(value, value * error, low, high, identified=bool(np.all(np.abs(logs) < LARGEST))))
+        reach = np.array([solution.lower[p + b], solution.upper[p + b]]) - log
+        low, high = np.exp(np.clip(log + np.clip(reach, -LARGEST, LARGEST), -700, 700)).tolist()
+        spread = value * error if error < LARGEST else high
+        found.append(Estimate(value, spread, low, high, identified=bool(np.all(np.abs(reach) < LARGEST))))
     return tuple(found)
 
 
