@@ -397,6 +397,12 @@ class TestPowerLaw:
         t = np.arange(float(first), last + 1)
         assert fit_power_law(Curve(t, t**-0.5), **options).window == expected
 
+    def test_an_amplitude_beyond_float64_is_said_to_be(self):
+        t = 1e6 + np.arange(30.0)
+        fit = fit_power_law(Curve(t, np.exp(-(t - 1e6))))
+        assert fit.alpha == pytest.approx(1e6, rel=1e-3)
+        assert (fit.amplitude, fit.amplitude_stderr) == (np.inf, np.inf)
+
     def test_default_window_keeps_enough_points(self):
         t = np.array([1, 2, 3, 4, 6, 9, 20, 100, 1000.0])
         assert fit_power_law(Curve(t, t**-0.5)).window == (1, 1000)

@@ -32,7 +32,8 @@ class PowerLaw:
     naive_stderr
         What the textbook formula for independent residuals says: far too small.
     amplitude, amplitude_stderr
-        A, which is D extrapolated to t = 1, and its standard error by the same account.
+        A, which is D extrapolated to t = 1, and its standard error by the same account; 0 or infinite beyond float64,
+        as from a window far from t = 1.
     window, points
         First and last t, and the number of points.
     drift, drift_stderr
@@ -150,14 +151,16 @@ def fit_power_law(
             shared = np.diag(functional @ fit.shared @ functional.T)
             variance = linear_errors(cells, y, curve_of, functional.T) ** 2 + shared
     misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
+    with np.errstate(over="ignore"):
+        amplitude = float(np.exp(log_amplitude))
     centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
     return PowerLaw(
         alpha=float(alpha) + 0.0,
         stderr=float(np.sqrt(variance[1] + misfit)),
         noise_stderr=float(np.sqrt(variance[1])),
         naive_stderr=float(naive),
-        amplitude=float(np.exp(log_amplitude)),
-        amplitude_stderr=float(np.exp(log_amplitude) * np.sqrt(variance[0] + misfit * centre**2)),
+        amplitude=amplitude,
+        amplitude_stderr=amplitude * float(np.sqrt(max(variance[0] + misfit * centre**2, 1e-300))),
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
         drift=drift,

@@ -120,6 +120,8 @@ def plot_power_law(curve: Curve, fit: PowerLaw, *, ax: Axes | None = None) -> Ax
     ax = plot_curve({"curve": curve}, ax=ax)
     inside = np.array(fit.window)
     label = rf"$t^{{-\alpha}}$, $\alpha = {fit.alpha:.3f} \pm {fit.stderr:.3f}$"
+    if not 0 < fit.amplitude < np.inf:
+        raise ValueError(f"fit must have an amplitude within float64 to be drawn, got {fit.amplitude:.3g}")
     line = fit.amplitude * curve.t**-fit.alpha
     ax.plot(curve.t, line, color=RED, linestyle=(0, (2, 2)), linewidth=1.2, scaley=False)
     ax.plot(inside, fit.amplitude * inside**-fit.alpha, color=RED, linestyle="--", label=label)

@@ -1,5 +1,6 @@
 """A relay model fitted to a curve, beside the power law."""
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from relaymodel.curve import Curve
@@ -13,7 +14,7 @@ from relaymodel.plotting.figure import BLUE, GREY, ORANGE, RED, against_t, axes,
 def plot_fit(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, ax: Axes | None = None) -> Axes:
     """Plot a curve and the relay model fitted to a window of it, log-log; with `law`, that power law beside it.
 
-    Both lines continue beyond the window, which is shaded, as far as the curve goes.
+    A law whose amplitude at t = 1 is beyond float64 is left out.  Both lines continue beyond the window, which is shaded, as far as the curve goes.
 
     >>> from relaymodel.fitting import fit
     >>> curve = Curve(range(1, 65), [8 / (8 + t) for t in range(1, 65)])
@@ -22,7 +23,7 @@ def plot_fit(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, ax: Ax
     """
     ax = plot_curve({"curve": curve}, ax=ax)
     t = grid(curve.t[0], curve.t[-1])
-    if law is not None:
+    if law is not None and 0 < law.amplitude < np.inf:
         label = rf"power law, $\alpha = {law.alpha:.2f}$"
         ax.plot(t, law.amplitude * t**-law.alpha, color=GREY, linestyle=":", scaley=False, label=label)
     ax.plot(t, fit.predict(t), color=RED, linestyle="--", scaley=False, label=_label(fit))
@@ -43,7 +44,7 @@ def plot_residuals(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, 
     ax = axes(ax)
     part = curve.window(*fit.window)
     ax.plot(part.t, part.distance / fit.predict(part.t) - 1, color=BLUE, linestyle="-", label="relay model")
-    if law is not None:
+    if law is not None and 0 < law.amplitude < np.inf:
         ratio = part.distance / (law.amplitude * part.t**-law.alpha) - 1
         ax.plot(part.t, ratio, color=GREY, linestyle=":", label="power law")
     ax.axhline(0, color="black", linewidth=1)
