@@ -14,7 +14,8 @@ from relaymodel.plotting.figure import BLUE, GREY, ORANGE, RED, against_t, axes,
 def plot_fit(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, ax: Axes | None = None) -> Axes:
     """Plot a curve and the relay model fitted to a window of it, log-log; with `law`, that power law beside it.
 
-    A law whose amplitude at t = 1 is beyond float64 is left out.  Both lines continue beyond the window, which is shaded, as far as the curve goes.
+    Both lines continue beyond the window, which is shaded, as far as the curve goes.  A law whose amplitude at t = 1 is
+    beyond float64 is left out.
 
     >>> from relaymodel.fitting import fit
     >>> curve = Curve(range(1, 65), [8 / (8 + t) for t in range(1, 65)])
