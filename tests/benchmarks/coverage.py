@@ -9,7 +9,6 @@ statsmodels.
 """
 
 import argparse
-import csv
 import multiprocessing
 import sys
 import time
@@ -23,6 +22,7 @@ from scipy.signal import lfilter
 from relaymodel import Curve, RelayModel, influence, local_exponent, simulate
 from relaymodel.exponent import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit_power_law
 from relaymodel.fitting import fit
+from tests.benchmarks import tables
 
 PROMPT, RELAY, BIAS, SIGMA = 64, 0.5, 0.5, 0.05
 LAST = 4096
@@ -276,10 +276,7 @@ def main():
         print(_line(row), flush=True)
         rows.append(row)
     if options.csv is not None and rows:
-        with options.csv.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        tables.write(options.csv, rows)
     return 0
 
 

@@ -6,13 +6,13 @@ Each file is one network's, as `relaymodel measure --csv` writes it.
 """
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 
 from relaymodel.curve import read_curves
 from relaymodel.exponent import UnderdeterminedError, extrapolate_exponent, fit_power_law
 from relaymodel.fitting import compare_laws, fit
+from tests.benchmarks import tables
 
 LAWS = ("relay model", "power law", "power law and constant", "power of log t")
 
@@ -51,10 +51,7 @@ def main():
     for row in rows:
         print(", ".join(f"{key} {value}" for key, value in row.items()))
     if options.csv is not None:
-        with options.csv.open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        tables.write(options.csv, rows)
     return 0
 
 
