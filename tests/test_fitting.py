@@ -15,7 +15,7 @@ from relaymodel.exponent import UnderdeterminedError, fit_power_law
 from relaymodel.exponent.cells import Cells
 from relaymodel.exponent.noise import Noise
 from relaymodel.exponent.regression import Problem, solve
-from relaymodel.fitting import compare_laws, fit
+from relaymodel.fitting import Needed, compare_laws, fit
 from relaymodel.fitting.shape import Shape
 
 DATA = Path(__file__).parent / "data"
@@ -353,6 +353,18 @@ class TestLaws:
         far = float(np.median(last))
         apart = [c["power law"].aicc - c["relay model"].aicc > 6 for c in (compare(far) for _ in range(10))]
         assert np.mean(apart) >= 0.5
+
+    @pytest.mark.parametrize(
+        ("needed", "text"),
+        [
+            (Needed("power law", 2.4e5, 3.1), "power law: a curve to t = 2.4e+05 or 3.1 times as many pairs"),
+            (Needed("power law", None, 1.0), "power law: as many pairs, once more"),
+            (Needed("power law", 1e4, 25), "power law: a curve to t = 1e+04 or 25 times as many pairs"),
+            (Needed("power law", None, None), "power law: no data would do, since it comes as close as one likes"),
+        ],
+    )
+    def test_what_is_needed_in_words(self, needed, text):
+        assert str(needed) == text
 
     def test_what_cannot_be_tried_is_named(self):
         found = compare_laws(Curve(DENSE[:60], DENSE[:60] ** -0.5))

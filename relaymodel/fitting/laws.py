@@ -90,9 +90,8 @@ class Needed:
         if self.t_max is not None:
             ways.append(f"a curve to t = {self.t_max:.2g}")
         if self.pairs is not None:
-            ways.append(
-                f"{self.pairs:.1f} times as many pairs" if self.pairs < 10 else f"{self.pairs:.2g} times as many pairs"
-            )
+            times = f"{self.pairs:.1f}" if self.pairs < 10 else f"{self.pairs:.2g}"
+            ways.append(f"{times} times as many pairs" if self.pairs >= 1.05 else "as many pairs, once more")
         return f"{self.rival}: {' or '.join(ways) or 'no data would do, since it comes as close as one likes'}"
 
 
