@@ -21,8 +21,11 @@ LEAST = 6
 SHORTEST = 1e-6
 """Least length of log t: below it the digits of t are spent."""
 
-UNEVEN, ROUNDING = 1e5, 2.0**-52
-"""Stated errors that lie further from their median than this factor count as if they did not; and float64's own."""
+UNEVEN, FINEST = 1e5, float(np.finfo(float).eps)
+"""Stated errors further from their median than this factor count as if they were not; the least median there can be."""
+
+ROUNDING = 2.0**-51
+"""Noise that any float64 distance has, relative to log D or 1."""
 
 FIRST = 16.0
 """Where a fit starts unless told otherwise: before it the first few tokens' own words dominate."""
@@ -103,19 +106,20 @@ class Cells:
                 f"between t = {curve.t[0]:.6g} and {curve.t[-1]:.6g}; leave out the points that stand alone",
                 partial=float(-(y[-1] - y[0]) / (x[-1] - x[0])),
             )
+        centre = np.add.reduceat(x, starts) / sizes
         relative = None
         if curve.stderr is not None and np.any(curve.stderr > 0):
             stated = curve.stderr / curve.distance
             middle = np.median(stated[stated > 0])
-            if not ROUNDING < middle < 1 / ROUNDING:
+            if not FINEST < middle < 1 / FINEST:
                 raise ValueError(
-                    f"stderr must be between {ROUNDING:.1g} and {1 / ROUNDING:.1g} of the distance, got a median of "
+                    f"stderr must be between {FINEST:.1g} and {1 / FINEST:.1g} of the distance, got a median of "
                     f"{middle:.3g}; leave it out if it is not known"
                 )
             stated = np.where(stated > 0, np.clip(stated, middle / UNEVEN, middle * UNEVEN), 0)
             square = np.add.reduceat(stated**2, starts) / sizes
-            relative = np.sqrt(_profile(np.add.reduceat(x, starts) / sizes, square))
-        return cls(curve.t, starts, sizes, np.add.reduceat(x, starts) / sizes, relative)
+            relative = np.sqrt(_profile(centre, square))
+        return cls(curve.t, starts, sizes, centre, relative)
 
     def mean(self, values: Array) -> Array:
         """Return the means (K,) over the cells of one value (T,) a point."""

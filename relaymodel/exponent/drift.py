@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaymodel.exponent.adequacy import smooth_misfit
-from relaymodel.exponent.cells import Array, Cells
-from relaymodel.exponent.noise import FLOOR, Noise, quantile
+from relaymodel.exponent.cells import ROUNDING, Array, Cells
+from relaymodel.exponent.noise import Noise, quantile
 from relaymodel.exponent.smoothing import Smooth
 
 SHIFTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -102,7 +102,8 @@ class _Answers:
         prior = np.broadcast_to((ridge[:, :, None] * np.eye(q))[:, None], (S, *upper.shape))
         turn, R = np.linalg.qr(np.concatenate([np.broadcast_to(upper, prior.shape), prior], axis=2))
         theta = np.linalg.solve(R, np.swapaxes(turn[:, :, :q], 2, 3) @ data)
-        square = np.sum((white - frame @ data) ** 2, axis=(1, 2)) + K * (FLOOR * max(1.0, float(np.abs(y).max()))) ** 2
+        rounding = ROUNDING * max(1.0, float(np.abs(y).max()))
+        square = np.sum((white - frame @ data) ** 2, axis=(1, 2)) + K * rounding**2
         square = square + np.sum((data - upper @ theta) ** 2, axis=(2, 3))
         square += np.sum((ridge[:, None] * theta[..., 0]) ** 2, axis=2)
         determinant = np.log(np.abs(np.diagonal(R, axis1=2, axis2=3))).sum(axis=2)

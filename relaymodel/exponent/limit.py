@@ -7,13 +7,13 @@ import numpy as np
 
 from relaymodel.checks import positive_integer, real
 from relaymodel.curve import Curve
-from relaymodel.exponent.cells import LEAST, Array, Cells, UnderdeterminedError, window
+from relaymodel.exponent.cells import LEAST, Cells, UnderdeterminedError, window
 from relaymodel.exponent.drift import Drift, drifting
 from relaymodel.exponent.pairs import pool
 from relaymodel.exponent.power_law import fit_power_law
 from relaymodel.exponent.result import figure, table
 from relaymodel.exponent.series import HIGHEST, fit_series, truncation
-from relaymodel.exponent.smoothing import Smooth, smooth
+from relaymodel.exponent.smoothing import smooth
 from relaymodel.model import RelayModel
 
 EARLIEST = 2.0
@@ -236,9 +236,12 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
     y = cells.log(used)
     fit = smooth(cells, y, np.empty(0))
     noisy = fit.effective < FOLLOWED * cells.x.size and fit.scatter > QUIET
-    drift = _drift(cells, y, used, prompt, fit, degree) if noisy else None
-    if drift is not None and drift.p_value >= MISFIT:
-        return _of_drift(drift, used, prompt, name, DEGREE if degree is None else degree)
+    terms = DEGREE if degree is None else degree
+    if noisy and cells.x.size >= terms + LEAST:
+        logarithms = [np.log(used.t / used.t[0]), *([np.log1p(used.t / prompt)] if prompt else [])]
+        drift = drifting(cells, y, logarithms, fit, terms)
+        if drift.p_value >= MISFIT:
+            return _of_drift(drift, used, prompt, name, terms)
     candidates = [c for c in fit_series(cells, y, np.log(used.t + prompt), fit) if degree in (None, c.degree)]
     best = min(candidates, key=lambda c: c.total, default=None)
     if best is None:
@@ -286,17 +289,6 @@ def _of_drift(drift: Drift, used: Curve, prompt: int, name: str, degree: int) ->
         method=f"powers of {logarithm} with a normal prior, averaged by restricted likelihood",
         provenance=used.provenance,
     )
-
-
-def _drift(cells: Cells, y: Array, used: Curve, prompt: int, fit: Smooth, degree: int | None) -> Drift | None:
-    """Return what a drift with a prior says of the limit; None if the points are too few for it."""
-    terms = DEGREE if degree is None else degree
-    if cells.x.size < terms + LEAST:
-        return None
-    logarithms = [np.log(used.t / used.t[0])]
-    if prompt:
-        logarithms.append(np.log1p(used.t / prompt))
-    return drifting(cells, y, logarithms, fit, terms)
 
 
 def _refused(shown: str, used: Curve) -> UnderdeterminedError:

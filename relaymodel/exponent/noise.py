@@ -7,10 +7,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from relaymodel.exponent.cells import Array, Cells
-
-FLOOR = 2.0**-51
-"""Noise in log D, relative to it or 1, that is never undercut: float64 itself."""
+from relaymodel.exponent.cells import ROUNDING, Array, Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,7 @@ def linear_errors(cells: Cells, y: Array, design: Array, functional: Array) -> A
     data = white[:, :, -1]
     inside = np.einsum("ckq,ck->cq", frames, data)
     rss = np.sum(data**2, axis=1) - np.sum(inside**2, axis=1)
-    rss = np.maximum(rss, 0.0) + cells.x.size * FLOOR**2
+    rss = np.maximum(rss, 0.0) + cells.x.size * ROUNDING**2
     normal = np.swapaxes(white[:, :, :-1], 1, 2) @ white[:, :, :-1]
     evidence = noise.prior - noise.logdet - 0.5 * np.linalg.slogdet(normal)[1] - 0.5 * freedom * np.log(rss)
     weights = np.exp(evidence - evidence.max())

@@ -144,12 +144,12 @@ def fit_power_law(
     if pairs.count:
         variance = pairs.errors(used, cells, functional.T) ** 2
     else:
-        curve_of = line if p_value >= LEVEL else _polynomial(cells, y, fit)
-        # polynomials leave the noise more room than a spline does, which follows some of it
-        variance = np.diag(functional @ (fit.noise + fit.shared) @ functional.T)
-        if curve_of is not None:
-            shared = np.diag(functional @ fit.shared @ functional.T)
-            variance = linear_errors(cells, y, curve_of, functional.T) ** 2 + shared
+        design = line if p_value >= LEVEL else _polynomial(cells, y, fit)
+        variance = np.diag(functional @ fit.shared @ functional.T)
+        if design is None:
+            variance = variance + np.diag(functional @ fit.noise @ functional.T)
+        else:  # polynomials leave the noise more room than a spline does, which follows some of it
+            variance = variance + linear_errors(cells, y, design, functional.T) ** 2
     misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
     with np.errstate(over="ignore"):
         amplitude = float(np.exp(log_amplitude))

@@ -188,10 +188,8 @@ class _Scan:
         weighted = J / sigma[:, None]
         normal = np.einsum("ckbi,ckbj->cij", weighted, weighted)
         right = np.einsum("ckbi,ckb->ci", weighted, r / sigma)
-        size = np.sqrt(np.einsum("cii->ci", normal))
-        size = np.maximum(size, IDLE * size.max(axis=1, keepdims=True) + 1e-300)
-        scaled = normal / size[:, :, None] / size[:, None, :]
-        inverse = _inverted(scaled) / size[:, :, None] / size[:, None, :]
+        scaled, size = _scaled(normal)
+        inverse = _inverted(normal)
         # a linear step is no guide beyond the bounds: what lies on one stays there
         edge = 1e-6 * (problem.high - problem.low)
         stuck = (theta - problem.low < edge) | (problem.high - theta < edge)
@@ -271,16 +269,23 @@ def profile(problem: Problem, noise: Noise, solution: Solution, index: int) -> t
 def _linear(problem: Problem, inverse: Array, sigma: Array, theta: Array) -> Array:
     """Return the covariance (p, p) of the linearised problem in units of the noise."""
     J = _whitened(problem, inverse, sigma, derivatives(problem, theta)[1]).reshape(problem.y.size, -1)
-    size = np.linalg.norm(J, axis=0)
-    size = np.maximum(size, IDLE * size.max(initial=0.0) + 1e-300)
-    return _inverted((J / size).T @ (J / size)) / np.outer(size, size)
+    return _inverted(J.T @ J)
 
 
-def _inverted(scaled: Array) -> Array:
-    """Return the inverses of matrices (..., q, q) of unit diagonal; what the data do not see gets a vast variance."""
+def _scaled(normal: Array) -> tuple[Array, Array]:
+    """Return normal matrices (..., q, q) with the effect of each parameter as its unit, and these units (..., q)."""
+    size = np.sqrt(np.diagonal(normal, axis1=-2, axis2=-1))
+    size = np.maximum(size, IDLE * size.max(axis=-1, keepdims=True) + 1e-300)
+    return normal / size[..., :, None] / size[..., None, :], size
+
+
+def _inverted(normal: Array) -> Array:
+    """Return the inverses of normal matrices (..., q, q); what the data do not see gets a vast variance."""
+    scaled, size = _scaled(normal)
     values, vectors = np.linalg.eigh(scaled)
-    inverse: Array = (vectors / np.maximum(values, 1e-13)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    return inverse
+    inverse = (vectors / np.maximum(values, 1e-13)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    found: Array = inverse / size[..., :, None] / size[..., None, :]
+    return found
 
 
 def _crossing(
@@ -341,11 +346,9 @@ def shifts(problem: Problem, noise: Noise, solution: Solution, deviations: Array
     inverse = noise.inverses[solution.best]
     J, r = inverse @ solution.jacobian[:, 0], inverse @ deviations.T
     moved = np.linalg.pinv(J, rcond=1e-12) @ r  # (p + 1, n)
-    size = np.linalg.norm(J, axis=0)
-    size = np.maximum(size, IDLE * size.max(initial=0.0) + 1e-300)
-    scaled = (J / size).T @ (J / size)
-    unseen = _inverted(scaled) - np.linalg.pinv(scaled, rcond=1e-13, hermitian=True)
-    covariance = moved @ moved.T / (n * (n - 1)) + solution.scatter[0] ** 2 * unseen / np.outer(size, size)
+    scaled, size = _scaled(J.T @ J)
+    unseen = _inverted(J.T @ J) - np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) / np.outer(size, size)
+    covariance = moved @ moved.T / (n * (n - 1)) + solution.scatter[0] ** 2 * unseen
     reach = float(stdtrit(n - 1, 0.975)) * np.sqrt(np.diag(covariance))
     centre = np.concatenate([solution.theta, solution.factors]) if problem.free else solution.theta
     return replace(solution, covariance=covariance, lower=centre - reach, upper=centre + reach, freedom=n - 1.0)

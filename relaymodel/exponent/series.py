@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from relaymodel.exponent.cells import LEAST, Array, Cells
-from relaymodel.exponent.smoothing import ROUNDING, Smooth
+from relaymodel.exponent.cells import LEAST, ROUNDING, Array, Cells
+from relaymodel.exponent.smoothing import Smooth
 
 HIGHEST = 8
 """Highest degree tried: beyond it rounding errors take over, even in noise-free data."""

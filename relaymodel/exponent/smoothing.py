@@ -6,10 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.exponent.cells import Array, Cells
-
-ROUNDING = 2.0**-51
-"""Noise that any float64 distance has, relative to log D or 1."""
+from relaymodel.exponent.cells import ROUNDING, Array, Cells
 
 IGNORED = 1e-3
 """Candidates less likely than this, against the likeliest, are left out."""
@@ -76,13 +73,14 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
     cross-validation would not do: it takes correlated noise for signal.
     """
     posterior, target = _Posterior.of(cells, y[:, None]), _Target.of(cells, at)
-    slope, variance = _read(target, posterior, y[:, None])
+    readers = _readers(target, posterior)
+    slope, variance = _read(target, posterior, readers, y[:, None])
     n, width = cells.x.size, cells.x[-1] - cells.x[0]
     noise, smoother = np.zeros((n, n)), np.eye(n)
     functional = np.zeros((n, at.size))
     kinds, shares = [], []
     scale = length = effective = 0.0
-    for c in posterior.kept:
+    for c, (rows, reader) in readers.items():
         basis, weight = posterior.bases[c], posterior.weights[c, :, 0]
         share = float(weight @ posterior.scale[c, :, 0])
         kinds.append(share / weight.sum() * basis.covariance)
@@ -92,7 +90,7 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
         length += shares[-1] * basis.length
         effective += float(weight @ (3 + np.sum(1 - 1 / basis.shrunk, axis=1)))
         smoother -= basis.covariance @ (basis.vectors * (weight @ (1 / basis.shrunk))) @ basis.vectors.T
-        functional += basis.vectors @ np.einsum("r,rcm->cm", weight, _Reader.of(basis, target).added)
+        functional += basis.vectors @ np.einsum("r,rcm->cm", weight[rows], reader.added)
     shared = _shared(cells, scale, n - 3)
     functional = -(target.plain + functional) / width
     point = 1.0 if cells.relative is None else float(np.median(cells.relative))
@@ -102,7 +100,7 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
         smoother=smoother,
         noise=noise,
         shared=shared,
-        candidates=tuple(posterior.kept),
+        candidates=tuple(readers),
         kinds=np.stack(kinds),
         shares=np.array(shares),
         scatter=point * float(np.sqrt(scale)),
@@ -115,7 +113,8 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
 
 def slopes(cells: Cells, y: Array, at: Array) -> tuple[Array, Array]:
     """Return exponents and their variances, each (M, N), for N curves y (K, N) at log t = `at` (M,)."""
-    slope, variance = _read(_Target.of(cells, at), _Posterior.of(cells, y), y)
+    target, posterior = _Target.of(cells, at), _Posterior.of(cells, y)
+    slope, variance = _read(target, posterior, _readers(target, posterior), y)
     width = cells.x[-1] - cells.x[0]
     return -slope / width, variance / width**2
 
@@ -165,7 +164,7 @@ class _Posterior:
     """N curves in the bases of all candidates C for the noise.
 
     `data` (C, F, N) are the contrasts, `scale` (C, Q, N) the mean variance of the noise, `weights` (C, Q, N) the
-    probabilities of noise and bandwidth, for each curve; `kept` numbers the candidates that have any.
+    probabilities of noise and bandwidth, for each curve.
     """
 
     bases: tuple[_Basis, ...]
@@ -189,10 +188,6 @@ class _Posterior:
         weights[weights < IGNORED] = 0
         # the mean of the inverse gamma distribution, and with it the variance of Student's t
         return cls(bases, data, square / (freedom - 2), weights / weights.sum(axis=(0, 1)))
-
-    @property
-    def kept(self) -> list[int]:
-        return np.flatnonzero(self.weights.any(axis=(1, 2))).tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +241,20 @@ class _Reader:
         return cls(added, np.maximum(error, random), random, (added + across) / shrunk)
 
 
-def _read(target: _Target, posterior: "_Posterior", y: Array) -> tuple[Array, Array]:
+_Readers = dict[int, tuple[NDArray[np.intp], _Reader]]
+
+
+def _readers(target: _Target, posterior: _Posterior) -> _Readers:
+    """Return for each candidate that is likely at all its likely ratios, and what kriging makes of them."""
+    likely: NDArray[np.bool_] = np.any(posterior.weights > 0, axis=2)
+    found = {}
+    for c in np.flatnonzero(likely.any(axis=1)).tolist():
+        rows = np.flatnonzero(likely[c])
+        found[c] = rows, _Reader.of(posterior.bases[c].rows(rows), target)
+    return found
+
+
+def _read(target: _Target, posterior: _Posterior, readers: _Readers, y: Array) -> tuple[Array, Array]:
     """Return slopes and their variances, each (M, N), in units of the curve's length of log t.
 
     Of the smoothing bias there are two accounts: what it is on average over random walks, which is far more than
@@ -255,10 +263,8 @@ def _read(target: _Target, posterior: "_Posterior", y: Array) -> tuple[Array, Ar
     """
     means, variances, shares = [], [], []
     told = max(0.0, 1 - 4 / posterior.data.shape[1])  # a few residuals tell nothing of a bias
-    for c in posterior.kept:
-        rows = np.flatnonzero(posterior.weights[c].any(axis=1))
-        basis, data = posterior.bases[c].rows(rows), posterior.data[c]
-        reader, scale = _Reader.of(basis, target), posterior.scale[c, rows, None]  # (Q, 1, N)
+    for c, (rows, reader) in readers.items():
+        data, scale = posterior.data[c], posterior.scale[c, rows, None]  # (F, N), (Q, 1, N)
         again = (np.swapaxes(reader.left, 1, 2) @ data) ** 2 - scale * np.sum(reader.left**2, axis=1)[:, :, None]
         trust = (told * (1 - (1 - reader.random / reader.error) ** 2))[:, :, None]
         bias = trust * np.maximum(again, 0) + (1 - trust) * scale * (reader.error - reader.random)[:, :, None]

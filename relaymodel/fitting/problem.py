@@ -28,7 +28,7 @@ def relay_problem(
 ) -> Problem:
     """Return the regression of curves on the same t by the relay model."""
     cells = Cells.of(curves[0])
-    y = np.stack([cells.mean(np.log(curve.distance)) for curve in curves], axis=1)
+    y = np.stack([cells.log(curve) for curve in curves], axis=1)
     shape = _cached(prompt, cells.nodes.tobytes())
     offset = 0.0 if amplitude is None else float(np.log(amplitude))
     depths = [np.nan if layer is None else float(layer) for layer in layers]

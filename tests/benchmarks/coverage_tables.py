@@ -1,6 +1,6 @@
 """The tables of docs/estimators.md, from what the coverage benchmark wrote.
 
-python -m tests.benchmarks.coverage_tables docs/coverage.csv docs/alternatives.csv
+`python -m tests.benchmarks.coverage_tables docs/coverage.csv docs/alternatives.csv --plot docs/coverage.png`
 """
 
 import argparse
