@@ -240,7 +240,7 @@ assert limit.stderr > 0.05
 # found:
 
 # %%
-from relaymodel.exponent import UnderdeterminedError
+from relaymodel.inference import UnderdeterminedError
 
 try:
     rm.extrapolate_exponent(curve.window(1000, 8000))

@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.bounds import rate
-from relaymodel.control import PromptBias, bias_limit
+from relaymodel.control import bias_limit
+from relaymodel.simulation import PromptBias
 
 # %matplotlib inline
 

@@ -23,9 +23,9 @@ from course import check
 
 import relaymodel as rm
 from relaymodel import plotting
-from relaymodel.fitting import compare_laws
+from relaymodel.certificate import certify
+from relaymodel.inference import compare_laws
 from relaymodel.networks.calibration import calibrate
-from relaymodel.networks.certificate import certify
 from relaymodel.networks.protocol import RandomTokens
 from relaymodel.networks.texts import english
 from relaymodel.networks.transformer import Architecture, Transformer

@@ -23,17 +23,11 @@ from course import check, slider
 
 import relaymodel as rm
 from relaymodel import plotting
-from relaymodel.control import (
-    ReminderBlocks,
-    bias_limit,
-    phase_diagram,
-    plan_reminders,
-    reminder_limit,
-    turning_point,
-)
+from relaymodel.control import bias_limit, phase_diagram, plan_reminders, reminder_limit, turning_point
 from relaymodel.networks.protocol import RandomTokens
 from relaymodel.networks.training import Training
 from relaymodel.networks.transformer import Architecture, Transformer
+from relaymodel.simulation import ReminderBlocks
 
 # %matplotlib inline
 

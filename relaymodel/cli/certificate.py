@@ -30,7 +30,7 @@ from relaymodel.cli.output import Output, claim, print_json
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from relaymodel.networks.certificate import Certificate
+    from relaymodel.certificate import Certificate
 
 
 def certify(
@@ -63,9 +63,9 @@ def certify(
     Checks the theorem's hypotheses, measures its constants on two runs, and verifies the bound at every position of
     every layer.  Exit code 1 if an inequality fails; hypotheses that fail are reported.
     """
-    from relaymodel.control import PromptBias
-    from relaymodel.networks.certificate import certify
-    from relaymodel.networks.certificate.render import page
+    from relaymodel.certificate import certify
+    from relaymodel.certificate.render import page
+    from relaymodel.simulation import PromptBias
 
     output = Output(json, csv, plot, force)
     taken = [path.absolute() for path in (csv, plot, latex, html) if path is not None]
@@ -146,7 +146,7 @@ def _json(certificate: "Certificate") -> dict[str, Any]:
 
 
 def _print(certificate: "Certificate") -> None:
-    from relaymodel.networks.certificate.render import ladder, verdict
+    from relaymodel.certificate.render import ladder, verdict
 
     for key, value in certificate.provenance.items():
         print(f"{key + ':':14} {value}")

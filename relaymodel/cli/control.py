@@ -31,7 +31,8 @@ from relaymodel.model import RelayModel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from relaymodel.control import BiasLimit, ConstantShare, PromptBias, ReminderBlocks, ReminderPlan, Reminders
+    from relaymodel.control import BiasLimit, ReminderPlan
+    from relaymodel.simulation import ConstantShare, PromptBias, ReminderBlocks, Reminders
 
 Columns = dict[str, Sequence[Any]]
 
@@ -110,8 +111,8 @@ def _bias(
     schedule: "Reminders | None",
 ) -> None:
     """Show what a bias does, alone or together with reminders."""
-    from relaymodel.control import ConstantShare, PromptBias, bias_limit, biased_influence
-    from relaymodel.simulation import Simulation
+    from relaymodel.control import bias_limit, biased_influence
+    from relaymodel.simulation import ConstantShare, PromptBias, Simulation
 
     chosen: PromptBias | ConstantShare
     chosen = PromptBias(number("--bias", bias or "1")) if share is None else ConstantShare(number("--share", share))
@@ -180,8 +181,9 @@ def _plan(
     output: Output, model: RelayModel, times: list[int], hold: str, horizon: str | None, length: str | None
 ) -> None:
     """Show the fewest reminders that hold a level."""
-    from relaymodel.control import Reminders, plan_reminders, reminder_influence
+    from relaymodel.control import plan_reminders, reminder_influence
     from relaymodel.exact import influence
+    from relaymodel.simulation import Reminders
 
     last = None if horizon is None else whole("--horizon", horizon)
     plan = plan_reminders(
@@ -303,13 +305,13 @@ def _finish(
 
 
 def _reminders(every: str, length: str) -> "Reminders":
-    from relaymodel.control import Reminders
+    from relaymodel.simulation import Reminders
 
     return Reminders(whole("--every", every), whole("--length", length))
 
 
 def _name(bias: "PromptBias | ConstantShare") -> str:
-    from relaymodel.control import ConstantShare
+    from relaymodel.simulation import ConstantShare
 
     return (
         f"share {float(bias.share):.6g}" if isinstance(bias, ConstantShare) else f"strength {float(bias.strength):.6g}"

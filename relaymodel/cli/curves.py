@@ -33,7 +33,7 @@ def exponent(
     A power law is fitted to a window, local exponents -dlogD/dlogt are estimated, and their limit at t to infinity is
     extrapolated where the curve allows it; all with standard errors.
     """
-    from relaymodel.exponent import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit_power_law
+    from relaymodel.inference import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit_power_law
 
     output = Output(json, csv, plot, force)
     chosen = None if layer is None else whole("--layer", layer, least=-(10**9))
@@ -83,6 +83,6 @@ def exponent(
 
 def _figure(value: float, error: float) -> str:
     """Return value +- error in characters that every terminal has."""
-    from relaymodel.exponent.result import figure
+    from relaymodel.display import figure
 
     return figure(value, error).replace("±", "+-")

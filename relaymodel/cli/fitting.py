@@ -14,7 +14,7 @@ from relaymodel.curve import Curve, read_curves
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from relaymodel.fitting import Comparison, Estimate, RelayFit
+    from relaymodel.inference import Comparison, Estimate, RelayFit
 
 FREE = "fit"
 NAMES = ("relay", "depth", "position", "bias")
@@ -50,9 +50,8 @@ def fit(
     Relay strength and effective depth are fitted; position exponent and prompt-key bias too, if their option says fit.
     All come with 95 % intervals, and with what the curve cannot tell.
     """
-    from relaymodel.exponent import UnderdeterminedError, fit_power_law
-    from relaymodel.fitting import compare_laws
-    from relaymodel.fitting import fit as fit_relay
+    from relaymodel.inference import UnderdeterminedError, compare_laws, fit_power_law
+    from relaymodel.inference import fit as fit_relay
 
     output = Output(json, csv, plot, force)
     if all_layers and layer is not None:

@@ -81,9 +81,9 @@ def measure(
     Two prompts are followed by the same continuation; the distance between the hidden states is taken at every token
     and layer, for several pairs.  Without files, pairs are cut from English text or drawn at random.
     """
-    from relaymodel.control import PromptBias
     from relaymodel.networks.protocol import measure
     from relaymodel.networks.protocol.measurement import METRICS
+    from relaymodel.simulation import PromptBias
 
     output = Output(json, csv, plot, force)
     choice("--metric", metric, METRICS)

@@ -76,9 +76,9 @@ def train(
     The network's tokens are bytes, and the last tenth of the text is held out for the measurements.  With a bias, the
     first P bytes of every training text are the prompt, and its keys are favoured more and more behind it.
     """
-    from relaymodel.control import ConstantShare, PromptBias
     from relaymodel.networks.training import train
     from relaymodel.networks.training.recipe import preset as named
+    from relaymodel.simulation import ConstantShare, PromptBias
 
     if bias is not None and share is not None:
         raise ValueError(f"--bias must not be given together with --share, got {bias} and {share}; choose one")

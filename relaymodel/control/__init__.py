@@ -1,13 +1,10 @@
 """What stops the decay: a bias on the prompt's keys, reminders in the continuation (THEORY section 7)."""
 
-from relaymodel.control.bias import ConstantShare, PromptBias, plain_softmax, scalable_softmax
 from relaymodel.control.limits import BiasLimit, TurningPoint, bias_limit, turning_point
 from relaymodel.control.phases import PhaseDiagram, phase_diagram
 from relaymodel.control.planner import ReminderPlan, plan_reminders
 from relaymodel.control.reminders import (
-    ReminderBlocks,
     ReminderLimit,
-    Reminders,
     reminder_influence,
     reminder_limit,
 )
@@ -15,21 +12,15 @@ from relaymodel.control.response import biased_influence
 
 __all__ = [
     "BiasLimit",
-    "ConstantShare",
     "PhaseDiagram",
-    "PromptBias",
-    "ReminderBlocks",
     "ReminderLimit",
     "ReminderPlan",
-    "Reminders",
     "TurningPoint",
     "bias_limit",
     "biased_influence",
     "phase_diagram",
-    "plain_softmax",
     "plan_reminders",
     "reminder_influence",
     "reminder_limit",
-    "scalable_softmax",
     "turning_point",
 ]

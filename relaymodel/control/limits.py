@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit
 
 from relaymodel.checks import Number, positive_integer, show
-from relaymodel.control.bias import ConstantShare, PromptBias
 from relaymodel.control.reminders import carried
 from relaymodel.control.response import (
     LATEST,
@@ -22,8 +21,9 @@ from relaymodel.control.response import (
     find_turn,
     recursion,
 )
-from relaymodel.exponent.result import table
+from relaymodel.display import table
 from relaymodel.model import RelayModel
+from relaymodel.simulation.bias import ConstantShare, PromptBias
 from relaymodel.simulation.inputs import bias_function
 
 PHASES = DECAY, PLATEAU, REVERSAL = "decay", "plateau", "reversal"

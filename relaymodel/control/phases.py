@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import Number, demand, real, series, show
-from relaymodel.control.bias import LARGEST, PromptBias
 from relaymodel.control.limits import DECAY, PLATEAU, REVERSAL
 from relaymodel.control.response import LATEST, check_positive, respond
-from relaymodel.exponent.result import table
+from relaymodel.display import table
 from relaymodel.model import RelayModel
+from relaymodel.simulation.bias import LARGEST, PromptBias
 
 Array = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from flint import arb
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.control.reminders import ReminderBlocks, Reminders, carried
 from relaymodel.control.response import check_positive
+from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball
 from relaymodel.exact.spectrum import rational
-from relaymodel.exponent.result import table
 from relaymodel.model import RelayModel
 
 LONGEST = 10**12

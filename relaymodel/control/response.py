@@ -18,9 +18,9 @@ from scipy.integrate import solve_ivp
 from scipy.special import expit
 
 from relaymodel.checks import demand, numbers, show
-from relaymodel.control.bias import ConstantShare, PromptBias
 from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
+from relaymodel.simulation.bias import ConstantShare, PromptBias
 
 Array = NDArray[np.float64]
 Bias = PromptBias | ConstantShare

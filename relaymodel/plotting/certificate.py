@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from relaymodel.certificate import Certificate
 from relaymodel.checks import show
-from relaymodel.networks.certificate import Certificate
 from relaymodel.plotting.figure import against_t, axes, finish, styled
 
 LABELS = {
@@ -45,7 +45,7 @@ def plot_certificate(
 
     `ValueError` for steps and layers that it has not, for distances of exactly 0, and for bounds beyond 10^300.
 
-    >>> from relaymodel.networks.certificate import certify, sharp_network
+    >>> from relaymodel.certificate import certify, sharp_network
     >>> certificate = certify(sharp_network(2), [1, 1], [0, 0], [0] * 20)
     >>> [line.get_label() for line in plot_certificate(certificate).get_lines()]
     ['bound a priori', 'bound a posteriori', 'smallest relay layers', 'measured']

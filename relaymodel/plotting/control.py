@@ -11,11 +11,7 @@ from numpy.typing import ArrayLike
 
 from relaymodel.checks import show
 from relaymodel.control import (
-    ConstantShare,
     PhaseDiagram,
-    PromptBias,
-    ReminderBlocks,
-    Reminders,
     bias_limit,
     biased_influence,
     reminder_influence,
@@ -27,6 +23,7 @@ from relaymodel.exact import influence
 from relaymodel.model import RelayModel
 from relaymodel.plotting.decay import D_LABEL
 from relaymodel.plotting.figure import GREY, REFERENCE, against_t, axes, finish, styled, tidy, times
+from relaymodel.simulation import ConstantShare, PromptBias, ReminderBlocks, Reminders
 
 Bias = PromptBias | ConstantShare
 Schedule = Reminders | ReminderBlocks

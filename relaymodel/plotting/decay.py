@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from relaymodel.checks import demand, show
 from relaymodel.curve import Curve
 from relaymodel.exact import influence
-from relaymodel.exponent import PowerLaw
+from relaymodel.inference import PowerLaw
 from relaymodel.model import RelayModel
 from relaymodel.plotting.figure import (
     BLUE,

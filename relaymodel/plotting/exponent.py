@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from relaymodel.bounds import rate
 from relaymodel.exact import local_exponent
-from relaymodel.exponent import LocalExponent
+from relaymodel.inference import LocalExponent
 from relaymodel.plotting.figure import RED, REFERENCE, Models, against_t, axes, finish, named_models, styled, times
 
 

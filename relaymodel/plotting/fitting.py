@@ -4,8 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from relaymodel.curve import Curve
-from relaymodel.exponent import PowerLaw
-from relaymodel.fitting import RelayFit
+from relaymodel.inference import PowerLaw, RelayFit
 from relaymodel.plotting.decay import plot_curve
 from relaymodel.plotting.figure import BLUE, GREY, ORANGE, RED, against_t, axes, finish, grid, styled
 
@@ -17,7 +16,7 @@ def plot_fit(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, ax: Ax
     Both lines continue beyond the window, which is shaded, as far as the curve goes.  A law whose amplitude at t = 1 is
     beyond float64 is left out.
 
-    >>> from relaymodel.fitting import fit
+    >>> from relaymodel.inference import fit
     >>> curve = Curve(range(1, 65), [8 / (8 + t) for t in range(1, 65)])
     >>> len(plot_fit(curve, fit(curve, prompt=8, relay=1, depth=None)).get_lines())
     2
@@ -36,7 +35,7 @@ def plot_fit(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, ax: Ax
 def plot_residuals(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, ax: Axes | None = None) -> Axes:
     """Plot the curve divided by the fit, minus 1, over the window; with `law`, divided by that as well.
 
-    >>> from relaymodel.fitting import fit
+    >>> from relaymodel.inference import fit
     >>> curve = Curve(range(1, 65), [8 / (8 + t) for t in range(1, 65)])
     >>> ax = plot_residuals(curve, fit(curve, prompt=8, relay=1))
     >>> bool(abs(ax.get_lines()[0].get_ydata()).max() < 1e-6)

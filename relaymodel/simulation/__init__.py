@@ -1,8 +1,24 @@
 """The relay model run position by position in float64: streamed, resumable, with prompt bias and reminders."""
 
+from relaymodel.simulation.bias import ConstantShare, PromptBias, plain_softmax, scalable_softmax
 from relaymodel.simulation.inputs import LogBias, ReminderSchedule
 from relaymodel.simulation.recursion import Layout
+from relaymodel.simulation.reminders import ReminderBlocks, Reminders
 from relaymodel.simulation.run import Simulation, simulate, stream
 from relaymodel.simulation.state import SimulationState
 
-__all__ = ["Layout", "LogBias", "ReminderSchedule", "Simulation", "SimulationState", "simulate", "stream"]
+__all__ = [
+    "ConstantShare",
+    "Layout",
+    "LogBias",
+    "PromptBias",
+    "ReminderBlocks",
+    "ReminderSchedule",
+    "Reminders",
+    "Simulation",
+    "SimulationState",
+    "plain_softmax",
+    "scalable_softmax",
+    "simulate",
+    "stream",
+]

@@ -203,7 +203,7 @@ class Measurement:
         if several:
             alpha, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(self.pairs))
         else:
-            from relaymodel.exponent import fit_power_law
+            from relaymodel.inference import fit_power_law
 
             law = fit_power_law(curves[0])
             alpha, error = law.alpha, law.stderr

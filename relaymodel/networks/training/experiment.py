@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import relaymodel
 from relaymodel import files
 from relaymodel.checks import positive_integer, show
-from relaymodel.control import ConstantShare, PromptBias
 from relaymodel.networks.huggingface.libraries import heavy
 from relaymodel.networks.training.jobs import Key, train_all
 from relaymodel.networks.training.recipe import Recipe
@@ -28,6 +27,7 @@ from relaymodel.networks.training.result import (
 from relaymodel.networks.training.run import Record, Run
 from relaymodel.networks.training.text import split
 from relaymodel.progress import reporter
+from relaymodel.simulation import ConstantShare, PromptBias
 
 if TYPE_CHECKING:
     from collections.abc import Callable

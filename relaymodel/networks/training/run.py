@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from relaymodel.control import ConstantShare, PromptBias
     from relaymodel.networks.protocol import Measurement
+    from relaymodel.simulation import ConstantShare, PromptBias
 
 SAVE_EVERY = 100
 """Updates after which the state is saved, besides at every measurement."""
@@ -201,7 +201,7 @@ def build(recipe: Recipe) -> Any:
 def bias_array(bias: PromptBias | ConstantShare, prompt: int, n: int) -> NDArray[np.float64]:
     """Return what the bias adds to the logits of n queries for the prompt's keys, shape (n, prompt).
 
-    >>> from relaymodel.control import PromptBias
+    >>> from relaymodel.simulation import PromptBias
     >>> (bias_array(PromptBias(1), prompt=2, n=4) / np.log(2)).round(3).tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.585, 0.585], [1.0, 1.0]]
     """

@@ -3,7 +3,7 @@
 import numpy as np
 
 from relaymodel import plotting
-from relaymodel.networks.certificate import certify, sharp_network
+from relaymodel.certificate import certify, sharp_network
 from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.report.claim import Verdict, Workspace, claim

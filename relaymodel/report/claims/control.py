@@ -8,10 +8,6 @@ from numpy.typing import NDArray
 
 from relaymodel import plotting
 from relaymodel.control import (
-    ConstantShare,
-    PromptBias,
-    ReminderBlocks,
-    Reminders,
     bias_limit,
     biased_influence,
     phase_diagram,
@@ -23,7 +19,7 @@ from relaymodel.control import (
 from relaymodel.exact import influence, token_influence
 from relaymodel.model import Layer, RelayModel
 from relaymodel.report.claim import Verdict, Workspace, claim
-from relaymodel.simulation import Simulation, simulate
+from relaymodel.simulation import ConstantShare, PromptBias, ReminderBlocks, Reminders, Simulation, simulate
 
 STEPS = 2 * 10**5
 

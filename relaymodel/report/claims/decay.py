@@ -4,7 +4,7 @@ import numpy as np
 
 from relaymodel import plotting
 from relaymodel.exact import local_exponent
-from relaymodel.exponent import extrapolate_exponent, fit_power_law
+from relaymodel.inference import extrapolate_exponent, fit_power_law
 from relaymodel.model import RelayModel
 from relaymodel.report.claim import Verdict, Workspace, claim
 from relaymodel.simulation import simulate

@@ -1,0 +1,126 @@
+"""What measuring costs beside the network's own forward pass, in time and memory.
+
+    python -m pytest benchmarks/test_networks.py -s
+
+takes some minutes on one core.  Memory is the peak of a fresh process, imports and making the weights included.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.timing import require, table
+
+PROMPT, STEPS = 64, 960
+
+PEAK = """
+import resource
+from pathlib import Path
+def peak():  # ru_maxrss alone would begin with what the parent had when it started this process
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    mine = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    print((mine or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss])[0] / 1024)
+"""
+
+SETUP = (
+    PEAK
+    + """
+import numpy as np
+rng = np.random.default_rng(0)
+a, b, after = rng.integers(0, 1000, 64), rng.integers(0, 1000, 64), rng.integers(0, 1000, 960)
+ids = np.stack([np.concatenate((prompt, after)) for prompt in (a, b)])
+"""
+)
+
+TORCH = """
+import torch, transformers
+torch.set_num_threads(1)
+torch.manual_seed(0)
+config = transformers.GPT2Config(n_layer=12, n_embd=512, n_head=8, n_positions=1024)
+model = transformers.AutoModelForCausalLM.from_config(config).eval()
+def bare():
+    with torch.no_grad():
+        model.base_model(torch.tensor(ids), use_cache=False)
+def measured():
+    from relaymodel.networks.huggingface import HuggingFaceNetwork
+    from relaymodel.networks.protocol import measure
+    measure(HuggingFaceNetwork(model), a, b, after)
+"""
+
+NUMPY = """
+from relaymodel.networks.transformer import Architecture, Transformer
+shape = Architecture(depth=12, width=512, heads=8, vocabulary=50257, context=1024)
+network = Transformer.random(shape, rng)
+def bare():
+    for states in network.hidden_states(ids):
+        pass
+def measured():
+    from relaymodel.networks.protocol import measure
+    measure(network, a, b, after)
+"""
+
+LONG = (
+    PEAK
+    + """
+import sys
+import numpy as np
+from relaymodel.networks.transformer import Architecture, Transformer
+rng = np.random.default_rng(0)
+shape = Architecture(depth=12, width=768, heads=12, vocabulary=1000, context=8192)
+network = Transformer.random(shape, rng)
+texts, blocks = map(int, sys.argv[1:])
+for _, states in zip(range(blocks + 1), network.hidden_states(rng.integers(0, 1000, (texts, 8192)))):
+    pass
+assert np.all(np.isfinite(states))
+peak()
+"""
+)
+
+
+def peak(code, *arguments):
+    """The peak memory, in MiB, of a fresh process on one core."""
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | one)
+    return float(run.stdout.split()[-1])
+
+
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_measuring_costs_little_beside_the_forward_pass(kind, race):
+    if kind == "torch":
+        pytest.importorskip("torch")
+        pytest.importorskip("transformers")
+    code = SETUP + {"torch": TORCH, "numpy": NUMPY}[kind]
+    names = {}
+    exec(code, names)
+    seconds = race({"forward pass": names["bare"], "measure": names["measured"]}, rounds=5)
+    memory = {
+        "forward pass": peak(code + "bare(); peak()"),
+        "measure": peak(code + "measured(); peak()"),
+    }
+    table(
+        f"two texts of {PROMPT + STEPS} tokens, GPT-2 of 12 layers of width 512, {kind}",
+        ("", "seconds", "peak MiB"),
+        [(name, seconds[name], memory[name]) for name in seconds],
+    )
+    time, space = (cost["measure"] / cost["forward pass"] for cost in (seconds, memory))
+    require(
+        [
+            (f"{kind}: time of measuring / of the forward pass", time, "<=", 1.2),
+            (f"{kind}: peak memory of measuring / of the forward pass", space, "<=", 1.15),
+        ]
+    )
+
+
+def test_long_texts_fit_in_memory():
+    # a quarter of the blocks will do for two: the others would only take the place of these
+    memory = {texts: peak(LONG, texts, blocks) for texts, blocks in ((1, 12), (2, 3))}
+    table(
+        "NumPy transformer, 8192 tokens, 12 layers of width 768",
+        ("", "peak MiB"),
+        [(f"batch of {texts}", size) for texts, size in memory.items()],
+    )
+    require([(f"peak MiB, batch of {texts}", size, "<=", 2048) for texts, size in memory.items()])

@@ -1,0 +1,124 @@
+"""The parameters of the relay model in a fit: bounds, coordinates of order 1, what is held, and estimates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaymodel.checks import real, show
+from relaymodel.inference.shape import DEEPEST
+
+Array = NDArray[np.float64]
+
+BOUNDS: dict[str, tuple[float, float]] = {
+    "relay": (1e-3, 16.0),
+    "depth": (1.0, float(DEEPEST)),
+    "position": (-0.98, 4.0),
+    "bias": (-1.0, 3.0),
+}
+"""Where the parameters are looked for.  Beyond these ends nothing changes in a curve that noise would let one see."""
+
+GRID: dict[str, tuple[float, ...]] = {
+    "relay": (0.02, 0.06, 0.15, 0.4, 1.0, 2.5, 6.0),
+    "depth": (1.3, 2.0, 3.5, 6.0, 11.0, 20.0, 40.0),
+    "position": (-0.7, -0.3, 0.0, 1.0),
+    "bias": (0.0, 0.4, 0.9, 1.4),
+}
+"""Where starting points are tried."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One parameter of a fit.
+
+    Attributes
+    ----------
+    value, stderr
+        Best value and standard error; the error is 0 for a parameter that was held.
+    lower, upper
+        95 % interval, by profile likelihood.  An end that the curve does not set is that of the parameter's range.
+    fitted
+        Whether it was fitted, and not held.
+    identified
+        Whether the curve sets both ends of the interval.
+    """
+
+    value: float
+    stderr: float
+    lower: float
+    upper: float
+    fitted: bool = True
+    identified: bool = True
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if not self.fitted:
+            return f"{self.value:.6g} (held)"
+        ends = f"{self.value:.4g} (95 %: {self.lower:.4g} to {self.upper:.4g}"
+        return ends + (")" if self.identified else ", not determined)")
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Which parameters move, and the way from coordinates of order 1 to their values and back."""
+
+    held: Mapping[str, float]
+
+    @classmethod
+    def of(cls, **values: object) -> "Coordinates":
+        """Check the values to hold; None lets a parameter move."""
+        held = {}
+        for name, value in values.items():
+            if value is None:
+                continue
+            number = float(real(name, value))
+            low, high = BOUNDS[name]
+            if not low <= number <= high:
+                raise ValueError(f"{name} must be None, to be fitted, or {low:g} to {high:g}, got {show(value)}")
+            held[name] = number
+        return cls(held)
+
+    @property
+    def moving(self) -> list[str]:
+        """Names of the fitted parameters, in the order of the coordinates."""
+        return [name for name in BOUNDS if name not in self.held]
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Bounds of the coordinates, each of shape (p,)."""
+        low, high = (np.array([inward(name, BOUNDS[name][i]) for name in self.moving]) for i in (0, 1))
+        return low, high
+
+    def values(self, theta: Array) -> dict[str, Array]:
+        """Return all four parameters, each of shape (M,), at coordinates (p, M)."""
+        found = {name: outward(name, theta[i]) for i, name in enumerate(self.moving)}
+        return {name: found[name] if name in found else np.full(theta.shape[1], self.held[name]) for name in BOUNDS}
+
+    def grid(self) -> Array:
+        """Return coordinates (p, M) of a grid over all that moves."""
+        axes = [[float(inward(name, value)) for value in GRID[name]] for name in self.moving]
+        mesh: Array = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")]) if axes else np.zeros((0, 1))
+        return mesh
+
+
+def inward(name: str, value: float) -> float:
+    """Return the coordinate of a parameter's value."""
+    if name == "bias":
+        return value
+    return float(np.log1p(value) if name == "position" else np.log(value))
+
+
+def outward(name: str, coordinate: Array) -> Array:
+    """Return the value of a parameter at a coordinate."""
+    if name == "bias":
+        return coordinate
+    value: Array = np.expm1(coordinate) if name == "position" else np.exp(coordinate)
+    return value
+
+
+def slope(name: str, value: float) -> float:
+    """Return the derivative of a parameter's value by its coordinate."""
+    return {"bias": 1.0, "position": 1 + value}.get(name, value)

@@ -1,0 +1,92 @@
+"""The relay model as a regression, and where to start it."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relaymodel.checks import positive_integer
+from relaymodel.curve import Curve
+from relaymodel.inference.cells import Cells, UnderdeterminedError
+from relaymodel.inference.parameters import Coordinates
+from relaymodel.inference.regression import Problem
+from relaymodel.inference.shape import Shape
+
+Array = NDArray[np.float64]
+
+LONGEST = 10**6
+"""Longest prompt of a fit."""
+
+
+def relay_problem(
+    curves: Sequence[Curve],
+    prompt: int,
+    coordinates: Coordinates,
+    layers: Sequence[int | None],
+    amplitude: float | None,
+) -> Problem:
+    """Return the regression of curves on the same t by the relay model."""
+    cells = Cells.of(curves[0])
+    y = np.stack([cells.log(curve) for curve in curves], axis=1)
+    shape = _cached(prompt, cells.nodes.tobytes())
+    offset = 0.0 if amplitude is None else float(np.log(amplitude))
+    depths = [np.nan if layer is None else float(layer) for layer in layers]
+
+    def means(theta: Array) -> Array:
+        values = coordinates.values(theta)
+        M, B = theta.shape[1], len(depths)
+        tiled = {name: np.tile(value, B) for name, value in values.items()}
+        given = np.repeat(depths, M)
+        depth = np.where(np.isnan(given), tiled["depth"], given)
+        log = shape.log_influence(tiled["relay"], depth, tiled["position"], tiled["bias"]) + offset
+        return np.asarray(log.reshape(2, -1, B, M).mean(axis=0))
+
+    low, high = coordinates.bounds
+    problem = Problem(cells, y, means, low, high, free=amplitude is None)
+    needed = problem.size + y.shape[1] + 3
+    if cells.x.size < needed:
+        raise UnderdeterminedError(
+            f"the curve must hold at least {needed} points for {problem.size} parameters and a factor, got "
+            f"{cells.x.size}; hold some of them, or sample more densely",
+            partial=float(-(y[-1, 0] - y[0, 0]) / (cells.x[-1] - cells.x[0])),
+        )
+    return problem
+
+
+@lru_cache(maxsize=16)
+def _cached(prompt: int, t: bytes) -> Shape:
+    return Shape(prompt, np.frombuffer(t))
+
+
+def starting_points(problem: Problem, coordinates: Coordinates, count: int = 3) -> list[Array]:
+    """Return the best points (p,) of a grid, under white noise, that are not next to each other."""
+    grid = coordinates.grid()
+    residual = problem.y[..., None] - problem.means(grid)
+    weights = problem.cells.weights[:, None, None]
+    if problem.free:
+        residual = residual - np.mean(weights * residual, axis=0)
+    order = np.argsort(np.sum(weights * residual**2, axis=(0, 1)))
+    chosen: list[Array] = []
+    for k in order:
+        if all(np.max(np.abs(grid[:, k] - other), initial=0.0) > 1.2 for other in chosen):
+            chosen.append(grid[:, k])
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def prompt_of(curve: Curve, prompt: int | None) -> int:
+    """Return the prompt length that was given, or that the curve states."""
+    if prompt is not None:
+        length = positive_integer("prompt", prompt)
+    else:
+        stated = curve.provenance.get("prompt", "")
+        if not (stated.isascii() and stated.isdigit() and int(stated) > 0):
+            raise ValueError(
+                f"prompt must be given, since the curve's provenance does not state a prompt length, got {stated!r}"
+            )
+        length = int(stated)
+    if length > LONGEST:
+        raise ValueError(f"prompt must be at most {LONGEST} in a fit, got {length}")
+    return length

@@ -1,0 +1,283 @@
+"""How often 95 % intervals hold the truth, and how far off the values are: a table over many synthetic curves.
+
+    python -m studies.coverage --sets 1000 --jobs 2 --csv coverage.csv
+
+Every data set is seeded by its number alone, so that a row can be repeated, and a longer run holds a shorter one.
+Estimators are asked for what they promise: local exponents, the power of a power law, the limit, the parameters of the
+relay model.  `--estimators alternatives` shows what other programs say of the same data; it needs lmfit and
+statsmodels.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import time
+import zlib
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from scipy.signal import lfilter
+
+from relaymodel import Curve, RelayModel, influence, local_exponent, simulate
+from relaymodel.inference import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit, fit_power_law
+from studies import tables
+
+PROMPT, RELAY, BIAS, SIGMA = 64, 0.5, 0.5, 0.05
+LAST = 4096
+DENSE = np.arange(1.0, LAST + 1)
+AT = np.array([30.0, 100.0, 400.0, 1500.0])
+
+
+def _points(count):
+    return np.unique(np.rint(np.geomspace(4, LAST, count)))
+
+
+GRIDS = {
+    "64": _points(70),  # 64 distinct whole numbers
+    "256": _points(420),
+    "1024": np.arange(1.0, 1025),
+    "4096": DENSE,
+    "gaps": np.concatenate([np.arange(4.0, 40), np.arange(200.0, 400, 5), np.arange(1500.0, 4000, 50)]),
+    "12": _points(12),
+}
+
+
+class Truth:
+    """log D and the local exponent at t = 1..LAST, with the limit and, of a relay model, its depth and bias."""
+
+    def __init__(self, name):
+        self.depth = self.bias = None
+        if name == "power":
+            self.log, self.alpha, self.limit = -0.5 * np.log(DENSE), np.full(LAST, 0.5), 0.5
+            return
+        if name == "biased":
+            self.depth, self.bias, self.limit = 6, BIAS, 1 - BIAS
+            model = RelayModel.uniform(PROMPT, self.depth, RELAY)
+            curve = simulate(
+                model, LAST + 8, samples=np.arange(1, LAST + 9), bias=lambda t: BIAS * np.log1p(t / PROMPT)
+            )
+            log = np.log(curve.distance)
+            # seven points are as smooth as float64 allows
+            slope = np.convolve(log, np.array([1, -9, 45, 0, -45, 9, -1]) / 60, mode="same")
+            slope[:3] = np.gradient(log)[:3]
+            self.log, self.alpha = log[:LAST], (-DENSE * slope[:LAST])
+            return
+        self.depth, self.bias, self.limit = int(name.removeprefix("relay ")), 0.0, 1.0
+        model = RelayModel.uniform(PROMPT, self.depth, RELAY)
+        self.log, self.alpha = np.log(influence(model, DENSE)), local_exponent(model, DENSE)
+
+
+TRUTHS = ("power", "relay 2", "relay 6", "relay 12", "biased")
+
+
+def correlated(rng, share, length):
+    """Noise of unit variance on t = 1..LAST, of which `share` decays as exp(-|t - t'|/length)."""
+    r = np.exp(-1 / length)
+    drive = rng.standard_normal(LAST) * np.sqrt(1 - r * r)
+    drive[0] = rng.standard_normal()
+    return np.sqrt(1 - share) * rng.standard_normal(LAST) + np.sqrt(share) * lfilter([1], [1, -r], drive)
+
+
+def fading(rng, share, length):
+    """Noise of unit variance on t = 1..LAST, of which `share` decays as exp(-|log t - log t'|/length)."""
+    x = np.log(DENSE)
+    r = np.exp(-np.diff(x, prepend=x[0] - 50) / length)
+    drive, walk = rng.standard_normal(LAST) * np.sqrt(1 - r * r), np.empty(LAST)
+    value = 0.0
+    for i in range(LAST):
+        value = walk[i] = r[i] * value + drive[i]
+    return np.sqrt(1 - share) * rng.standard_normal(LAST) + np.sqrt(share) * walk
+
+
+NOISES = {
+    "white": lambda rng: rng.standard_normal(LAST),
+    "AR(1) 0.9": lambda rng: correlated(rng, 1.0, -1 / np.log(0.9)),
+    "80% over 30": lambda rng: correlated(rng, 0.8, 30.0),
+    "fading": lambda rng: fading(rng, 0.7, 0.25),
+}
+
+
+def data_set(truth, noise, grid, number):
+    """Return a curve on a grid; the number alone seeds its noise."""
+    rng = np.random.default_rng([number, zlib.crc32(noise.encode())])
+    log = truth.log + SIGMA * NOISES[noise](rng)
+    index = GRIDS[grid].astype(int) - 1
+    return Curve(GRIDS[grid], np.exp(log[index]), provenance={"prompt": str(PROMPT)})
+
+
+def interval(value, error):
+    """Return the 95 % interval that a standard error stands for."""
+    return value, value - 1.96 * error, value + 1.96 * error
+
+
+def local(curve, truth):
+    """Local exponents at four t."""
+    at = AT[(curve.t[0] <= AT) & (curve.t[-1] >= AT)]
+    found = estimate_exponent(curve, at)
+    for t, value, error in zip(at, found.alpha, found.stderr, strict=True):
+        yield f"alpha({t:.0f})", truth.alpha[int(t) - 1], interval(value, error)
+
+
+def power(curve, truth):
+    """The power of the window; of a curve that is none, that of its noise-free self, which its noise alone may miss.
+
+    The full error of such a curve holds the drift of its exponent as well, and is far larger than that.
+    """
+    found = fit_power_law(curve)
+    expected = (
+        0.5 if truth.depth is None else fit_power_law(Curve(curve.t, np.exp(truth.log[curve.t.astype(int) - 1]))).alpha
+    )
+    name, error = ("power", found.stderr) if truth.depth is None else ("power, noise alone", found.noise_stderr)
+    yield name, expected, interval(found.alpha, error)
+
+
+def limit(curve, truth):
+    """The exponent's limit."""
+    try:
+        found = extrapolate_exponent(curve)
+    except UnderdeterminedError:
+        return
+    yield "limit", truth.limit, (found.value, found.lower, found.upper)
+
+
+def _fitted(curve, truth, **held):
+    found = fit(curve, **held)
+    for key, expected in (("relay", RELAY), ("depth", truth.depth), ("bias", truth.bias)):
+        part = getattr(found, key)
+        if part.fitted:
+            yield f"{key} ({', '.join(found.names)} fitted)", expected, (part.value, part.lower, part.upper)
+
+
+def strength(curve, truth):
+    """The relay strength, the depth known."""
+    if truth.depth is not None:
+        yield from _fitted(curve, truth, depth=truth.depth, bias=truth.bias)
+
+
+def strength_and_depth(curve, truth):
+    """The relay strength and the effective depth."""
+    if truth.depth is not None:
+        yield from _fitted(curve, truth, bias=truth.bias)
+
+
+def strength_and_bias(curve, truth):
+    """The relay strength and the prompt-key bias, the depth known."""
+    if truth.depth is not None:
+        yield from _fitted(curve, truth, depth=truth.depth, bias=None)
+
+
+def alternatives(curve, truth):
+    """What other programs say of a power law, held against the power of the window and against the limit.
+
+    All fit the same points by their default settings; each error is the one that the program reports.
+    """
+    import lmfit
+    import statsmodels.api as sm
+    from scipy.optimize import curve_fit
+
+    part = curve.window(t_min=16)
+    x, y = np.log(part.t), np.log(part.distance)
+    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+    found = {"np.polyfit": (-slope, np.sqrt(covariance[0, 0]))}
+    start = (part.distance[0] * part.t[0] ** 0.5, 0.5)
+    values, covariance = curve_fit(lambda t, A, a: A * t**-a, part.t, part.distance, p0=start, maxfev=5000)
+    found["curve_fit"] = values[1], np.sqrt(covariance[1, 1])
+    model = lmfit.models.PowerLawModel()
+    fitted = model.fit(part.distance, x=part.t, amplitude=start[0], exponent=-0.5)
+    error = fitted.params["exponent"].stderr
+    found["lmfit"] = -fitted.params["exponent"].value, np.nan if error is None else error
+    design = sm.add_constant(x)
+    lags = int(4 * (x.size / 100) ** (2 / 9))  # Newey and West's rule
+    robust = sm.OLS(y, design).fit(cov_type="HAC", cov_kwds={"maxlags": max(1, lags)}, use_t=True)
+    found["statsmodels HAC"] = -robust.params[1], robust.bse[1]
+    regressive = sm.GLSAR(y, design, rho=1).iterative_fit(8)
+    found["statsmodels GLSAR"] = -regressive.params[1], regressive.bse[1]
+    law = fit_power_law(curve)
+    found["fit_power_law"] = law.alpha, law.stderr
+    exact = Curve(part.t, np.exp(truth.log[part.t.astype(int) - 1]))
+    straight = -np.polyfit(np.log(exact.t), np.log(exact.distance), 1)[0]
+    own = {"fit_power_law": fit_power_law(exact).alpha}
+    own |= dict.fromkeys(("np.polyfit", "statsmodels HAC", "statsmodels GLSAR"), straight)
+    best = curve_fit(lambda t, A, a: A * t**-a, exact.t, exact.distance, p0=start, maxfev=5000)[0][1]
+    for name, (value, error) in found.items():
+        yield f"{name}, window", own.get(name, best), interval(value, error)
+        yield f"{name}, limit", truth.limit, interval(value, error)
+    yield from (("extrapolate_exponent, limit", *rest) for _, *rest in limit(curve, truth))
+
+
+ESTIMATORS = {"local": local, "power": power, "limit": limit, "strength": strength}
+ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_and_bias, "alternatives": alternatives}
+DEFAULT = [name for name in ESTIMATORS if name != "alternatives"]  # these need what the others do not
+
+
+def run(estimators, truths, noises, grids, sets, *, jobs=1):
+    """Yield rows: what was estimated, of which truth, with how many sets, coverage, bias, spread, width."""
+    cases = [
+        (name, kind, noise, grid, sets) for kind in truths for noise in noises for grid in grids for name in estimators
+    ]
+    with multiprocessing.Pool(jobs) as pool:
+        for rows in pool.imap(_case, cases):
+            yield from rows
+
+
+def _case(case):
+    name, kind, noise, grid, sets = case
+    truth, found = Truth(kind), defaultdict(list)
+    begin = time.perf_counter()
+    for number in range(sets):
+        for key, expected, ends in ESTIMATORS[name](data_set(truth, noise, grid, number), truth):
+            found[key].append((expected, *ends))
+    spent = (time.perf_counter() - begin) / sets
+    return [_row(kind, noise, grid, key, np.array(values), spent) for key, values in found.items()]
+
+
+def _row(truth, noise, grid, key, values, spent):
+    expected, value, low, high = values.T
+    inside = (low <= expected * (1 + 1e-12)) & (expected * (1 - 1e-12) <= high)
+    return {
+        "truth": truth,
+        "noise": noise,
+        "points": grid,
+        "estimate": key,
+        "sets": len(values),
+        "coverage": float(np.mean(inside)),
+        "below": float(np.mean(high < expected)),
+        "above": float(np.mean(low > expected)),
+        "bias": float(np.median(value - expected)),
+        "spread": float(np.std(value - expected)),
+        "width": float(np.median(high - low)),
+        "seconds": spent,
+    }
+
+
+def _line(row):
+    return (
+        f"{row['truth']:<9} {row['noise']:<12} {row['points']:>5} {row['estimate']:<24} {row['sets']:>5} "
+        f"{100 * row['coverage']:6.1f} {100 * row['below']:5.1f} {100 * row['above']:5.1f} {row['bias']:+10.4g} "
+        f"{row['spread']:9.3g} {row['width']:9.3g} {row['seconds']:6.3f}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; set OMP_NUM_THREADS=1 beside it")
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=DEFAULT)
+    for name, all_of in (("truths", TRUTHS), ("noises", NOISES), ("grids", GRIDS)):
+        parser.add_argument(f"--{name}", nargs="+", choices=list(all_of), default=list(all_of))
+    options = parser.parse_args()
+    titles = f"{'truth':<9} {'noise':<12} {'points':>5} {'estimate':<24} {'sets':>5}"
+    print(f"{titles} cover% below above       bias    spread     width  s/set")
+    rows = []
+    for row in run(options.estimators, options.truths, options.noises, options.grids, options.sets, jobs=options.jobs):
+        print(_line(row), flush=True)
+        rows.append(row)
+    if options.csv is not None and rows:
+        tables.write(options.csv, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
