@@ -7,12 +7,13 @@ from fractions import Fraction
 from flint import arb
 
 from relaymodel.checks import Number, positive_integer, real, show
-from relaymodel.control.reminders import ReminderBlocks, Reminders, carried
+from relaymodel.control.reminders import carried
 from relaymodel.control.response import check_positive
 from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball
 from relaymodel.exact.spectrum import rational
 from relaymodel.model import RelayModel
+from relaymodel.simulation.reminders import ReminderBlocks, Reminders
 
 LONGEST = 10**12
 LONGEST_REMINDER = 64

@@ -45,7 +45,11 @@ class Generated:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Prompts A and B, shape (K, P) each, and the K continuations: token ids, shape (K, T), or how to make them."""
+    """Prompts A and B, shape (K, P) each, and the K continuations: token ids, shape (K, T), or how to make them.
+
+    >>> Pairs(np.array([[1, 2]]), np.array([[3, 4]]), np.array([[5, 6, 7]])).steps
+    3
+    """
 
     prompt_a: Tokens
     prompt_b: Tokens
