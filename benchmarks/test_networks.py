@@ -47,7 +47,7 @@ def bare():
 def measured():
     from relaymodel.networks.huggingface import HuggingFaceNetwork
     from relaymodel.networks.protocol import measure
-    measure(HuggingFaceNetwork(model), a, b, after)
+    measure(HuggingFaceNetwork(model), (a, b, after))
 """
 
 NUMPY = """
@@ -59,7 +59,7 @@ def bare():
         pass
 def measured():
     from relaymodel.networks.protocol import measure
-    measure(network, a, b, after)
+    measure(network, (a, b, after))
 """
 
 LONG = (

@@ -24,14 +24,11 @@ COLUMNS = ("weights", "bias", "layer", "alpha", "stderr", "early", "late", "late
 def run(model, weights, bias, options):
     """Return the measurement of one network with one bias."""
     network = load(model, untrained=weights == "untrained")
-    drawn = draw_pairs(network, text=english(), pairs=options.pairs, prompt=options.prompt, steps=options.steps)
     return measure(
         network,
-        drawn.prompt_a,
-        drawn.prompt_b,
-        drawn.continuation,
+        draw_pairs(network, text=english(), pairs=options.pairs, prompt=options.prompt, steps=options.steps),
         bias=PromptBias(bias) if bias else None,
-        checkpoint=options.store / f"{weights}-{bias}",
+        resume=options.store / f"{weights}-{bias}",
         progress=True,
     )
 

@@ -37,12 +37,11 @@ def main():
         options.depth, options.width, options.heads, options.vocabulary, options.prompt + options.steps
     )
     network = Transformer.random(shape, np.random.default_rng(options.seed))
-    drawn = draw_pairs(network, pairs=options.pairs, prompt=options.prompt, steps=options.steps, seed=options.seed)
-    texts = drawn.prompt_a, drawn.prompt_b, drawn.continuation
+    pairs = draw_pairs(network, pairs=options.pairs, prompt=options.prompt, steps=options.steps, seed=options.seed)
     start = time.perf_counter()
-    calibration = calibrate(network, *texts)
+    calibration = calibrate(network, pairs)
     middle = time.perf_counter()
-    measured = measure(network, *texts, progress=True)
+    measured = measure(network, pairs, progress=True)
     print(shape.describe(), f"prompt {options.prompt}, {options.pairs} pairs, seed {options.seed}", sep=", ")
     print(f"predicted in {middle - start:.1f} s, measured in {time.perf_counter() - middle:.0f} s")
     print("layer  constant  shape, any t  in octaves  pair noise | short form: constant  shape, any t  in octaves")

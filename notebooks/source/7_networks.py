@@ -93,8 +93,8 @@ check("7.1", answer)
 shape = Architecture(depth=4, width=128, heads=4, vocabulary=256, positions="none")
 network = Transformer.random(shape, np.random.default_rng(0))
 rng = np.random.default_rng(1)
-prompts_a, prompts_b = rng.integers(0, 256, (2, 3, 64)).tolist()
-measured = rm.measure(network, prompts_a, prompts_b, RandomTokens(800))
+pairs = rm.Pairs(*rng.integers(0, 256, (2, 3, 64)), RandomTokens(800))  # three pairs of prompts of 64 tokens
+measured = rm.measure(network, pairs)
 plotting.plot_measurement(measured).figure
 
 # %% [markdown]
@@ -145,7 +145,7 @@ check("7.2", answer)
 # `calibrate` reads all this off the weights and the embeddings. **It never runs the network.**
 
 # %%
-calibration = calibrate(network, prompts_a, prompts_b, RandomTokens(800))
+calibration = calibrate(network, pairs)
 for number, layer in enumerate(calibration.layers, start=1):
     print(f"layer {number}   λ = {layer.relay:.2f}   ρ = {layer.residual:.2f}   σ = {layer.sigma:.3f}")
 
@@ -227,7 +227,7 @@ def trained_curve():
 
             model, text = load("HuggingFaceTB/SmolLM2-135M"), english()
             a, b = ([text[k * 50_000 :][:2000] for k in pair] for pair in ((0, 1, 2), (3, 4, 5)))
-            return rm.measure(model, a, b, RandomTokens(1500), prompt=64, layers=[30]).curve(30)
+            return rm.measure(model, rm.Pairs(a, b, RandomTokens(1500), prompt=64), layers=[30]).curve(30)
         except (ImportError, OSError) as problem:
             print(f"cannot measure here ({problem}); stored data instead")
     return rm.Curve.from_csv(stored / "smollm2_135m_trained.csv")
@@ -299,7 +299,7 @@ tiny = Transformer.random(
     Architecture(depth=2, width=32, heads=4, vocabulary=256, positions="none"), np.random.default_rng(0)
 )
 text = english()
-certificate = certify(tiny, text[:32], text[5000:5032], text[20_000:20_200])
+certificate = certify(tiny, (text[:32], text[5000:5032], text[20_000:20_200]))
 for hypothesis in certificate.hypotheses:
     print(f"{hypothesis.name:18s} {hypothesis.holds}")
 print("the theorem applies:", certificate.applies, "  all inequalities verified:", certificate.holds)

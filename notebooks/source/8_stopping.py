@@ -160,10 +160,10 @@ plotting.plot_phase_diagram(diagram).figure
 # %%
 shape = Architecture(depth=3, width=64, heads=4, vocabulary=256, positions="none")
 network = Transformer.random(shape, np.random.default_rng(0))
-prompts_a, prompts_b = np.random.default_rng(1).integers(0, 256, (2, 2, 32)).tolist()
+pairs = rm.Pairs(*np.random.default_rng(1).integers(0, 256, (2, 2, 32)), RandomTokens(600))
 measured = {}
 for beta in (0, 0.5, 1, 1.5):
-    run = rm.measure(network, prompts_a, prompts_b, RandomTokens(600), bias=rm.PromptBias(beta), layers=[3])
+    run = rm.measure(network, pairs, bias=rm.PromptBias(beta), layers=[3])
     measured[beta] = run.alpha(3, t_min=64).alpha
     print(f"β = {beta}   exponent behind the last layer, from t = 64: {measured[beta]:5.2f}")
 assert measured[0] > measured[0.5] > measured[1]

@@ -17,7 +17,7 @@ from relaymodel.certificate.weights import floors, read
 from relaymodel.checks import show
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer
 from relaymodel.networks.protocol.network import Network
-from relaymodel.networks.protocol.texts import collect
+from relaymodel.networks.protocol.pairs import Pairs
 from relaymodel.networks.transformer import Transformer
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
@@ -36,12 +36,9 @@ OTHERS_SAY = "the theorem's hypotheses cannot be established"
 
 def certify(
     network: Any,
-    prompt_a: Any,
-    prompt_b: Any,
-    continuation: Any,
+    pairs: Pairs | tuple[Any, Any, Any],
     *,
     bias: LogBias | Callable[[Array], Array] | None = None,
-    prompt: int | None = None,
     provenance: Mapping[str, str] | None = None,
     progress: bool | Report = False,
 ) -> Certificate:
@@ -58,13 +55,11 @@ def certify(
     network
         The NumPy transformer, or a GPT-2, Llama or Qwen2 model of transformers, which is converted to it: the
         certificate is about the float64 network with these weights.
-    prompt_a, prompt_b, continuation
-        As for `measure`, one pair; prompts of equal length in tokens.
+    pairs
+        As for `measure`, one pair.
     bias
         As for `measure`.  With one that grows with t the hypothesis of bounded logits fails; the certificate says so,
         and how omega grows, and its bounds hold for these two runs only.
-    prompt
-        Cut both prompts to this many tokens.
     provenance
         Facts to keep with the result.
     progress
@@ -86,7 +81,7 @@ def certify(
     >>> from relaymodel.networks.transformer import Architecture, Transformer
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=256, positions="none")
     >>> network = Transformer.random(shape, np.random.default_rng(0))
-    >>> certificate = certify(network, "To be, or not", "All the world", "to be, that is the question. ")
+    >>> certificate = certify(network, ("To be, or not", "All the world", "to be, that is the question. "))
     >>> certificate.applies, certificate.holds
     (True, True)
     >>> crude, tight = (certificate.log10_ratio(name)[-1] for name in ("section 8", "prompts"))
@@ -94,11 +89,11 @@ def certify(
     True
     """
     source, plain = network, _plain(network)
-    pairs = collect(source, prompt_a, prompt_b, continuation, prompt)
-    if pairs.count != 1:
-        raise ValueError(f"prompt_a and prompt_b must be one pair of prompts, got {pairs.count}; certify one at a time")
-    tokens = pairs.tokens(0, source)
-    P, N = pairs.prompt, tokens.shape[1]
+    texts = Pairs.of(pairs).encode(source)
+    if texts.count != 1:
+        raise ValueError(f"pairs must hold one pair of prompts, got {texts.count}; certify one at a time")
+    tokens = texts.tokens(0)
+    P, N = texts.prompt, tokens.shape[1]
     t = np.arange(1, N - P + 1)
     added, b = None, np.zeros(t.size)
     if bias is not None:
@@ -130,7 +125,7 @@ def certify(
     found = _hypotheses(plain, sets, runs, omega[:, P:], low, floor, grows, P)
     if grows:
         del sets["weights"]
-    facts = {**source.provenance, "prompt": str(P), "continuation": pairs.description}
+    facts = {**source.provenance, **texts.provenance}
     facts |= {"bias": "none" if bias is None else repr(bias) if isinstance(bias, LogBias) else "a function of t"}
     facts |= {"certified for": plain.provenance["network"]}
     facts |= {str(key): str(value) for key, value in (provenance or {}).items()}

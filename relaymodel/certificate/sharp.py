@@ -40,7 +40,7 @@ def sharp_network(
     --------
     >>> from relaymodel import RelayModel, influence
     >>> from relaymodel.networks.protocol import measure
-    >>> measured = measure(sharp_network(3), [1] * 4, [0] * 4, [0] * 100)
+    >>> measured = measure(sharp_network(3), ([1] * 4, [0] * 4, [0] * 100))
     >>> ratio = influence(RelayModel.uniform(prompt=4, depth=3, relay=1), measured.t) / measured.euclidean[0, -1]
     >>> bool(np.all(abs(ratio - 1) < 1e-6))
     True

@@ -80,14 +80,10 @@ def certify(
     source = continuation or ("random" if model == NUMPY else "english")
     with one_line_warnings():
         network = choose_network(model, untrained, depth, random, None, P + steps)
-        texts = choose_texts(network, prompt_a, prompt_b, source, 1, P, steps, random)
         certificate = certify(
             network,
-            texts.prompt_a,
-            texts.prompt_b,
-            texts.continuation,
+            choose_texts(network, prompt_a, prompt_b, source, 1, P, steps, random),
             bias=PromptBias(strength) if strength else None,
-            provenance={"continuation": texts.description},
             progress=True,
         )
     output.write_table(_columns(certificate), certificate.provenance)

@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,21 +93,22 @@ def choose_texts(
     file = source not in ("random", "generated", "english")
     if a is None or b is None:
         text = None if source == "random" else _text(source if file else ENGLISH)
-        drawn = draw_pairs(
-            network, pairs=count, prompt=P, steps=2 if source == "generated" else steps, text=text, seed=seed
-        )
+        length = 2 if source == "generated" else steps
+        drawn = draw_pairs(network, pairs=count, prompt=P, steps=length, text=text, seed=seed)
         if source != "generated":
             return drawn
-        return Pairs(drawn.prompt_a, drawn.prompt_b, Generated(steps, seed), f"generated, seed {seed}; prompts english")
+        facts = {"continuation": f"generated, seed {seed}; prompts english"}
+        return replace(drawn, continuation=Generated(steps, seed), provenance=facts)
     one, other = _cut(network, a, count, P, "--prompt-a"), _cut(network, b, count, P, "--prompt-b")
     if source == "random":
-        return Pairs(one, other, RandomTokens(steps, seed), f"random tokens, seed {seed}")
+        return Pairs(one, other, RandomTokens(steps, seed))
     if source == "generated":
-        return Pairs(one, other, Generated(steps, seed), f"generated after prompt A, seed {seed}")
+        return Pairs(one, other, Generated(steps, seed))
     if not file:
         drawn = draw_pairs(network, pairs=count, prompt=P, steps=steps, text=_text(ENGLISH), seed=seed)
-        return Pairs(one, other, drawn.continuation, "english")
-    return Pairs(one, other, _cut(network, Path(source), count, steps, "--continuation"), Path(source).name)
+        return replace(drawn, prompt_a=one, prompt_b=other, provenance={"continuation": "english"})
+    after = _cut(network, Path(source), count, steps, "--continuation")
+    return Pairs(one, other, after, provenance={"continuation": Path(source).name})
 
 
 def _cut(network: "Network", path: Path, count: int, length: int, option: str) -> Any:

@@ -100,17 +100,13 @@ def measure(
     count = whole("--pairs", pairs, most=MOST_PAIRS) if pairs is not None else 8 if prompt_a is None else 1
     with one_line_warnings():
         network = choose_network(model, untrained, depth, random, dtype, P + steps)
-        chosen = choose_texts(network, prompt_a, prompt_b, source, count, P, steps, random)
         measured = measure(
             network,
-            chosen.prompt_a,
-            chosen.prompt_b,
-            chosen.continuation,
+            choose_texts(network, prompt_a, prompt_b, source, count, P, steps, random),
             bias=PromptBias(strength) if strength else None,
             layers=kept,
             final_norm=final_norm,
-            checkpoint=resume,
-            provenance={"continuation": chosen.description},
+            resume=resume,
             progress=True,
         )
     if output.csv is not None:

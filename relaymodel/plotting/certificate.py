@@ -46,7 +46,7 @@ def plot_certificate(
     `ValueError` for steps and layers that it has not, for distances of exactly 0, and for bounds beyond 10^300.
 
     >>> from relaymodel.certificate import certify, sharp_network
-    >>> certificate = certify(sharp_network(2), [1, 1], [0, 0], [0] * 20)
+    >>> certificate = certify(sharp_network(2), ([1, 1], [0, 0], [0] * 20))
     >>> [line.get_label() for line in plot_certificate(certificate).get_lines()]
     ['bound a priori', 'bound a posteriori', 'smallest relay layers', 'measured']
     """

@@ -26,7 +26,7 @@ def plot_measurement(
     >>> from relaymodel.networks.protocol import RandomTokens, measure
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=16, positions="none")
     >>> network = Transformer.random(shape, np.random.default_rng(0))
-    >>> plot_measurement(measure(network, [1, 2], [3, 4], RandomTokens(50))).get_yscale()
+    >>> plot_measurement(measure(network, ([1, 2], [3, 4], RandomTokens(50)))).get_yscale()
     'log'
     """
     ax = axes(ax)
@@ -62,7 +62,7 @@ def plot_layer_exponents(
     >>> from relaymodel.networks.protocol import RandomTokens, measure
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=16, positions="none")
     >>> network = Transformer.random(shape, np.random.default_rng(0))
-    >>> measured = measure(network, [1, 2], [3, 4], RandomTokens(50))
+    >>> measured = measure(network, ([1, 2], [3, 4], RandomTokens(50)))
     >>> plot_layer_exponents({"untrained": measured}).get_xlabel()
     'layer (blocks passed)'
     """

@@ -43,7 +43,7 @@ def plot_prediction(
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=256, positions="none")
     >>> network = Transformer.random(shape, np.random.default_rng(0))
     >>> texts = "To be, or not", "All the world", "to be, that is the question"
-    >>> len(plot_prediction(calibrate(network, *texts), measure(network, *texts)).get_lines())
+    >>> len(plot_prediction(calibrate(network, texts), measure(network, texts)).get_lines())
     4
     """
     ax = axes(ax)

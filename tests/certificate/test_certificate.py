@@ -85,7 +85,7 @@ def cases(draw):
     a, b, after = (rng.integers(0, VOCABULARY, size) for size in (P, P, T))
     if np.array_equal(a, b):
         b[-1] = (b[-1] + 1) % VOCABULARY
-    return network, a, b, after
+    return network, (a, b, after)
 
 
 def example(rng, *, std=0.15, steps=40, **settings):
@@ -95,7 +95,7 @@ def example(rng, *, std=0.15, steps=40, **settings):
     )
     texts = rng.integers(0, VOCABULARY, (2, 5))
     texts[1] = (texts[0] + 1 + texts[1] % (VOCABULARY - 1)) % VOCABULARY
-    return Transformer.random(shape, rng, std=std), *texts, rng.integers(0, VOCABULARY, steps)
+    return Transformer.random(shape, rng, std=std), (*texts, rng.integers(0, VOCABULARY, steps))
 
 
 def refused(certificate, words):
@@ -108,12 +108,12 @@ def refused(certificate, words):
 
 @given(cases())
 def test_the_bound_holds_at_every_position_of_every_network(case):
-    network, *texts = case
-    certificate = certify(network, *texts)
+    network, texts = case
+    certificate = certify(network, texts)
     assert certificate.applies
     assert certificate.verification.failures == ()
     assert [step.name for step in certificate.steps] == list(NAMES)
-    measured = measure(network, *texts)  # another way to the distances
+    measured = measure(network, texts)  # another way to the distances
     assert_allclose(certificate.distance(), measured.euclidean[0, -1], rtol=1e-9, atol=1e-12)
     for step in certificate.steps:
         for layer in measured.layers:
@@ -125,10 +125,10 @@ def test_the_bound_holds_at_every_position_of_every_network(case):
 
 @pytest.mark.parametrize("beta", [-1, 0.5, 1, 1.5])
 def test_with_a_bias_the_bounds_hold_for_the_runs(rng, beta):
-    network, *texts = example(rng, norm="rms", positions="rotary", gated=True, key_heads=2)
-    certificate = certify(network, *texts, bias=PromptBias(beta))
+    network, texts = example(rng, norm="rms", positions="rotary", gated=True, key_heads=2)
+    certificate = certify(network, texts, bias=PromptBias(beta))
     assert certificate.holds
-    measured = measure(network, *texts, bias=PromptBias(beta))
+    measured = measure(network, texts, bias=PromptBias(beta))
     assert_allclose(certificate.distance(), measured.euclidean[0, -1], rtol=1e-9)
     for name, _, _ in certificate.ladder:
         assert certificate.check(measured, name).passed
@@ -175,11 +175,11 @@ def test_given_prompts_are_sums_of_exact_solutions(rng):
 
 def test_bounds_from_the_weights_hold_for_other_texts(rng):
     """The theorem's promise: constants that know nothing of the texts; those that know the floors, for texts above."""
-    network, a, b, after = example(rng, std=0.05, epsilon=1e-2)
-    certificate = certify(network, a, b, after)
+    network, (a, b, after) = example(rng, std=0.05, epsilon=1e-2)
+    certificate = certify(network, (a, b, after))
     met = 0
     for _ in range(12):
-        other = certify(network, *rng.integers(0, VOCABULARY, (2, 5)), rng.integers(0, VOCABULARY, 40))
+        other = certify(network, (*rng.integers(0, VOCABULARY, (2, 5)), rng.integers(0, VOCABULARY, 40)))
         scale = np.log10(other.unit / certificate.unit)
         above = np.log10(other.distance())
         assert np.all(certificate.log10_bound("weights") + scale > above)
@@ -201,9 +201,9 @@ def test_the_ladder_descends_where_knowledge_grows(rng):
 
 
 def test_prompts_may_begin_alike(rng):
-    network, a, b, after = example(rng)
+    network, (a, b, after) = example(rng)
     b = np.concatenate((a[:3], b[3:]))
-    certificate = certify(network, a, b, after)
+    certificate = certify(network, (a, b, after))
     assert certificate.holds
     assert np.all(certificate.high[:, :3] == 0)
     assert np.all(certificate.high[1:, 3:] > 0)
@@ -277,24 +277,24 @@ def test_a_start_below_the_prompts_is_caught(rng, start):
 @pytest.mark.parametrize("part", ["output", "value", "down", "up"])
 @pytest.mark.parametrize("place", [0, 2])
 def test_doctored_weights_are_caught_where_they_are(rng, part, place):
-    network, *texts = example(rng)
-    certificate = certify(network, *texts)
-    assert certificate.check(measure(network, *texts)).passed
+    network, texts = example(rng)
+    certificate = certify(network, texts)
+    assert certificate.check(measure(network, texts)).passed
     blocks = list(network.weights.blocks)
     blocks[place] = replace(blocks[place], **{part: getattr(blocks[place], part) * 4})
     doctored = Transformer(network.architecture, replace(network.weights, blocks=tuple(blocks)))
-    check = certificate.check(measure(doctored, *texts))
+    check = certificate.check(measure(doctored, texts))
     assert not check.passed
     assert f"layer {place + 1}:" in check.failures[0]
 
 
 def test_another_measurement_must_be_of_the_same_shape(rng):
-    network, a, b, after = example(rng)
-    certificate = certify(network, a, b, after)
+    network, (a, b, after) = example(rng)
+    certificate = certify(network, (a, b, after))
     with pytest.raises(ValueError, match="number of tokens, 40, got 39"):
-        certificate.check(measure(network, a, b, after[:-1]))
+        certificate.check(measure(network, (a, b, after[:-1])))
     with pytest.raises(ValueError, match="prompt, 5, got 4"):
-        certificate.check(measure(network, a[1:], b[1:], after))
+        certificate.check(measure(network, (a[1:], b[1:], after)))
     with pytest.raises(TypeError, match="must be a Measurement"):
         certificate.check(certificate)
 
@@ -314,10 +314,10 @@ def test_every_hypothesis_has_its_verdict(rng):
 @pytest.mark.parametrize("beta", [0.5, 1.0])
 def test_a_growing_bias_fails_and_says_how_omega_grows(rng, beta):
     """Without content the prompt's n A is n v/(P v + t), v = (1 + t/P)^beta, in closed form."""
-    network, *texts = example(rng, steps=300)
+    network, texts = example(rng, steps=300)
     blocks = tuple(replace(b, query=b.query * 0, key=b.key * 0) for b in network.weights.blocks)
     network = Transformer(network.architecture, replace(network.weights, blocks=blocks))
-    certificate = certify(network, *texts, bias=PromptBias(beta))
+    certificate = certify(network, texts, bias=PromptBias(beta))
     assert not certificate.applies
     assert certificate.holds
     assert "weights" not in [name for name, _, _ in certificate.ladder]
@@ -334,12 +334,12 @@ def test_a_growing_bias_fails_and_says_how_omega_grows(rng, beta):
 
 
 def test_a_falling_or_constant_bias_leaves_logits_bounded(rng):
-    network, *texts = example(rng)
+    network, texts = example(rng)
     # without content omega is 1, and what is above it is the bias
     blocks = tuple(replace(b, query=b.query * 0, key=b.key * 0) for b in network.weights.blocks)
     network = Transformer(network.architecture, replace(network.weights, blocks=blocks))
     for bias in (PromptBias(-1), PromptBias(0, 2), lambda t: np.full_like(t, -1.5)):
-        certificate = certify(network, *texts, bias=bias)
+        certificate = certify(network, texts, bias=bias)
         assert certificate.applies
         assert certificate.holds
         largest = [float(c.omega) for c in certificate.constants["weights"]]
@@ -348,8 +348,8 @@ def test_a_falling_or_constant_bias_leaves_logits_bounded(rng):
 
 
 def test_omega_is_the_largest_attention(rng):
-    network, a, b, after = example(rng, positions="rotary", heads=2, depth=1)
-    certificate = certify(network, a, b, after)
+    network, (a, b, after) = example(rng, positions="rotary", heads=2, depth=1)
+    certificate = certify(network, (a, b, after))
     expected = np.zeros(45)
     for prompt in (a, b):
         x = next(network.hidden_states([np.concatenate((prompt, after))]))[0]
@@ -362,30 +362,30 @@ def test_omega_is_the_largest_attention(rng):
 
 
 def test_networks_outside_the_theorem_are_refused_by_name(rng, monkeypatch):
-    network, *texts = example(rng)
+    network, texts = example(rng)
 
     class PostLN(Transformer):
         pass
 
     with pytest.raises(TypeError, match="PostLN, whose blocks are unknown: the theorem's hypotheses"):
-        certify(PostLN(network.architecture, network.weights), *texts)
+        certify(PostLN(network.architecture, network.weights), texts)
 
     class Windowed(PostLN):
         window = 8
 
     with pytest.raises(ValueError, match="sliding window of 8: the theorem's hypotheses"):
-        certify(Windowed(network.architecture, network.weights), *texts)
+        certify(Windowed(network.architecture, network.weights), texts)
     with pytest.raises(TypeError, match="got str"):
-        certify("gpt2", *texts)
+        certify("gpt2", texts)
     with pytest.raises(ValueError, match="one pair of prompts, got 2"):
-        certify(network, [texts[0]] * 2, [texts[1]] * 2, texts[2])
+        certify(network, ([texts[0]] * 2, [texts[1]] * 2, texts[2]))
 
     def post(self, block, x, *more):
         return self._norm(x + self.attention(block, x, *more), block.mlp_gain, block.mlp_shift)
 
     monkeypatch.setattr(Transformer, "_block", post)
     with pytest.raises(ValueError, match="must be a pre-LN transformer .* behind block 1 differ"):
-        certify(network, *texts)
+        certify(network, texts)
 
 
 def test_models_of_transformers(rng):
@@ -407,11 +407,11 @@ def test_models_of_transformers(rng):
     a, b, after = rng.integers(0, VOCABULARY, (2, 4)), rng.integers(0, VOCABULARY, (2, 4)), [3, 1, 4, 1, 5, 9, 2, 6]
     for kind, config in ((transformers.LlamaConfig, llama), (transformers.GPT2Config, gpt2)):
         network = build(kind, config)
-        certificate = certify(network, a[0], b[0], after)
+        certificate = certify(network, (a[0], b[0], after))
         assert certificate.applies
         assert certificate.holds
         for name in NAMES[:7]:  # transformers' angles are float32: the last two steps leave no room for it
-            assert certificate.check(measure(network, a[0], b[0], after), name).passed
+            assert certificate.check(measure(network, (a[0], b[0], after)), name).passed
     window = {"use_sliding_window": True, "sliding_window": 4}
     for kind, config, words in (
         (transformers.OpenAIGPTConfig, gpt2, "openai-gpt is post-LN"),
@@ -423,7 +423,7 @@ def test_models_of_transformers(rng):
         (transformers.Qwen2Config, llama | window | {"max_window_layers": 0}, "this qwen2 .*window"),
     ):
         with pytest.raises(ValueError, match=words):
-            certify(build(kind, config), a[0], b[0], after)
+            certify(build(kind, config), (a[0], b[0], after))
 
 
 # the networks that attain it
@@ -433,7 +433,7 @@ def test_models_of_transformers(rng):
 @pytest.mark.parametrize(("depth", "relay"), [(1, 1.0), (3, 0.25), (8, 1.0), (4, 2.0)])
 def test_the_sharp_network_attains_the_bound_at_every_t(depth, relay, norm):
     network = sharp_network(depth, relay, norm=norm)
-    certificate = certify(network, [1] * 4, [0] * 4, [0] * 300)
+    certificate = certify(network, ([1] * 4, [0] * 4, [0] * 300))
     assert certificate.applies
     assert certificate.holds
     for name, _, _ in certificate.ladder:
@@ -448,7 +448,7 @@ def test_the_sharp_network_attains_the_bound_at_every_t(depth, relay, norm):
 def test_a_smaller_common_component_costs_a_constant_factor():
     ratios = []
     for common in (30.0, 100.0, 300.0):
-        certificate = certify(sharp_network(4, common=common), [1] * 4, [0] * 4, [0] * 300)
+        certificate = certify(sharp_network(4, common=common), ([1] * 4, [0] * 4, [0] * 300))
         above = certificate.log10_ratio("weights") * math.log(10)
         assert certificate.holds
         assert above[-1] < 2 * above[20]  # no growth with t
@@ -460,13 +460,13 @@ def test_a_sharp_network_with_more_in_it_exceeds_the_bound():
     """The bound leaves no room: one per mille more in one block shows."""
     network = sharp_network(3)
     texts = [1] * 4, [0] * 4, [0] * 50
-    certificate = certify(network, *texts)
+    certificate = certify(network, texts)
     blocks = list(network.weights.blocks)
     blocks[1] = replace(blocks[1], output=blocks[1].output * 1.001)
     doctored = Transformer(network.architecture, replace(network.weights, blocks=tuple(blocks)))
     for name in NAMES:
-        assert certificate.check(measure(network, *texts), name).passed
-        check = certificate.check(measure(doctored, *texts), name)
+        assert certificate.check(measure(network, texts), name).passed
+        check = certificate.check(measure(doctored, texts), name)
         assert "layer 2:" in check.failures[0]
 
 

@@ -1,5 +1,7 @@
 """The prediction from weights: its recursion against the exact model, and against networks that are run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
@@ -168,8 +170,8 @@ def test_the_gain_of_the_attention_is_that_of_its_matrix(rng):
 def test_first_tokens_have_a_larger_sigma_and_late_ones_that_of_the_forward_pass(rng):
     made = network(rng, width=256, **GPT2)
     drawn = draw_pairs(made, pairs=2, prompt=64, steps=128)
-    found = calibrate(made, drawn.prompt_a, drawn.prompt_b, drawn.continuation)
-    states = list(made.hidden_states(drawn.tokens(0, made)[:1]))
+    found = calibrate(made, drawn)
+    states = list(made.hidden_states(drawn.encode(made).tokens(0)[:1]))
     for layer, before in zip(found.layers, states[:-1], strict=True):
         # 32 tokens of 256 components: 1/sqrt(2*32*256) < 1 % by themselves, the common part 1/sqrt(512) = 4 %
         assert layer.sigma == pytest.approx(np.sqrt(np.mean(before[0, 96:128].var(axis=-1))), rel=0.08)
@@ -197,8 +199,7 @@ def test_prediction_is_what_networks_do(rng, kinds, P):
     for _ in range(10):
         made = network(rng, **kinds)
         drawn = draw_pairs(made, pairs=2, prompt=P, steps=127, seed=int(rng.integers(1 << 30)))
-        texts = drawn.prompt_a, drawn.prompt_b, drawn.continuation
-        found, measured = calibrate(made, *texts), measure(made, *texts)
+        found, measured = calibrate(made, drawn), measure(made, drawn)
         ratio = [np.mean(measured.distance(l) ** 2, axis=0) / found.predict(l, measured.t) ** 2 for l in range(1, 7)]
         squares.append([[layer[2**k - 1 : 2 ** (k + 1) - 1].mean() for k in range(7)] for layer in ratio])
     octaves = np.array(squares)
@@ -212,10 +213,10 @@ def test_prediction_is_what_networks_do(rng, kinds, P):
 def test_prompt_positions_are_predicted_too(rng):
     made = network(rng, width=256, **GPT2)
     drawn = draw_pairs(made, pairs=8, prompt=32, steps=8)
-    found = calibrate(made, drawn.prompt_a, drawn.prompt_b, drawn.continuation)
-    squares = np.zeros((6, 32))
+    found = calibrate(made, drawn)
+    squares, encoded = np.zeros((6, 32)), drawn.encode(made)
     for k in range(8):
-        a, b = drawn.tokens(k, made)
+        a, b = encoded.tokens(k)
         for l, (x, y) in enumerate(zip(*map(list, (made.hidden_states([a]), made.hidden_states([b]))), strict=True)):
             if l:
                 squares[l - 1] += np.sum((x[0, :32] - y[0, :32]) ** 2, axis=-1) / 8
@@ -229,7 +230,7 @@ def test_nothing_is_run(rng, monkeypatch):
     made = network(rng, **GPT2)
     for name in ("hidden_states", "observe", "_block", "attention", "mlp", "projections"):
         monkeypatch.setattr(Transformer, name, None)
-    assert calibrate(made, [1, 2], [3, 4], [5, 6, 7]).predict(6, 100) > 0
+    assert calibrate(made, ([1, 2], [3, 4], [5, 6, 7])).predict(6, 100) > 0
 
 
 # ------------------------------------------------------------------ the result
@@ -251,14 +252,14 @@ def test_late_tokens_follow_the_recursion_of_near_ones(rng, monkeypatch, kinds, 
     found = {}
     for near in (few, 200):
         monkeypatch.setattr(prediction, "NEAR", near)
-        found[near] = calibrate(made, a, b, rest)
+        found[near] = calibrate(made, (a, b, rest))
     ratio = [np.mean(np.log(found[few].predict(l, t) / found[200].predict(l, t))) for l in range(1, 7)]
     slack = 0.025 if kinds is GPT2 else 0.02 + 0.01 * np.arange(1, 7)
     assert np.all(np.abs(ratio) < slack), np.round(ratio, 4)
 
 
 def test_decays_for_ever_like_the_theorem(rng):
-    found = calibrate(network(rng, depth=3, **BARE), [1, 2], [3, 4], RandomTokens(64))
+    found = calibrate(network(rng, depth=3, **BARE), ([1, 2], [3, 4], RandomTokens(64)))
     t = np.array([1e6, 1e9, 1e12])
     rate = found.predict(3, t) * t / np.log(t) ** 2  # THEORY section 3: t^-1 (log t)^(L-1)
     assert np.all(np.abs(np.diff(np.log(rate))) < 0.5)
@@ -267,7 +268,7 @@ def test_decays_for_ever_like_the_theorem(rng):
 
 def test_shapes_and_short_form(rng):
     made = network(rng, depth=3, **LLAMA)
-    found = calibrate(made, "a text", "letter", "and what follows, and so on")
+    found = calibrate(made, ("a text", "letter", "and what follows, and so on"))
     assert isinstance(found.predict(1, 5), float)
     assert found.predict(2, [[1, 2, 100]]).shape == (1, 3)
     assert found.near.shape == (3, 6 + 27)
@@ -288,15 +289,14 @@ def test_shapes_and_short_form(rng):
 def test_pairs_are_averaged(rng):
     made = network(rng, depth=2, **BARE)
     a, b, rest = rng.integers(500, size=(3, 5, 30))
-    each = [calibrate(made, a[k], b[k], rest[k]).near[:, 35:] for k in range(5)]
-    np.testing.assert_allclose(calibrate(made, a, b, rest).near[:, 35:], np.mean(each, axis=0), rtol=0.01)
+    each = [calibrate(made, (a[k], b[k], rest[k])).near[:, 35:] for k in range(5)]
+    np.testing.assert_allclose(calibrate(made, (a, b, rest)).near[:, 35:], np.mean(each, axis=0), rtol=0.01)
 
 
 def test_plot_shows_both(rng):
     made = network(rng, **GPT2)
     drawn = draw_pairs(made, pairs=2, prompt=8, steps=40)
-    texts = drawn.prompt_a, drawn.prompt_b, drawn.continuation
-    found, measured = calibrate(made, *texts), measure(made, *texts)
+    found, measured = calibrate(made, drawn), measure(made, drawn)
     ax = plot_prediction(found, measured)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         *(f"measured, layer {layer}" for layer in (6, 4, 3, 1)),
@@ -306,7 +306,7 @@ def test_plot_shows_both(rng):
         np.testing.assert_array_equal(line.get_ydata(), found.predict(layer, measured.t))
     np.testing.assert_array_equal(ax.get_lines()[3].get_ydata(), measured.curve(1).distance)
     assert len(plot_prediction(found, measured, layers=[2]).get_lines()) == 2
-    other = calibrate(made, drawn.prompt_a[:, :4], drawn.prompt_b[:, :4], drawn.continuation)
+    other = calibrate(made, replace(drawn, prompt=4))
     with pytest.raises(ValueError, match="one prompt, got 4 and 8"):
         plot_prediction(other, measured)
     with pytest.raises(ValueError, match="layers must be among the blocks measured, 1, 2, 3, 4, 5, 6, got \\[7\\]"):
@@ -317,7 +317,7 @@ def test_plot_shows_both(rng):
 
 def test_bad_arguments_are_named(rng):
     made = network(rng, depth=2, **GPT2)
-    found = calibrate(made, [1], [2], [3, 4])
+    found = calibrate(made, ([1], [2], [3, 4]))
     for layer, error, message in (
         (0, ValueError, "layer must be at least 1"),
         (3, ValueError, "layer must be at most the depth 2, got 3"),
@@ -329,13 +329,13 @@ def test_bad_arguments_are_named(rng):
         with pytest.raises(ValueError, match="t must be a whole number from 1 on"):
             found.predict(1, t)
     with pytest.raises(TypeError, match="network must be a relaymodel.networks.transformer.Transformer"):
-        calibrate("gpt2", [1], [2], [3, 4])
+        calibrate("gpt2", ([1], [2], [3, 4]))
     with pytest.raises(ValueError, match="must differ"):
-        calibrate(made, [1], [1], [3, 4])
+        calibrate(made, ([1], [1], [3, 4]))
     made.weights.blocks[1].attention_shift[3] = 0.1
     with pytest.raises(ValueError, match="untrained, .* got attention_shift other than 0"):
-        calibrate(made, [1], [2], [3, 4])
+        calibrate(made, ([1], [2], [3, 4]))
     with pytest.raises(ValueError, match="logits must have a variance of at most 1.1, got 1[0-9]"):
-        calibrate(network(rng, query=80.0, **BARE), [1], [2], [3, 4])
+        calibrate(network(rng, query=80.0, **BARE), ([1], [2], [3, 4]))
     with pytest.raises(ValueError, match="deviation at which gelu has a short series, got 5: initialise with smaller"):
         activation_kernel("gelu", 25.0)

@@ -260,9 +260,9 @@ def test_precision_and_the_warning_below_float32(dtype, products, spacing, rng, 
         assert net.precision == spacing
         if spacing > 2.0**-23:
             with pytest.warns(UserWarning, match=f"spacing of {spacing:.1e} at 1.*use float32 or better"):
-                measured = measure(net, a, b, after)
+                measured = measure(net, (a, b, after))
         else:
-            measured = measure(net, a, b, after)
+            measured = measure(net, (a, b, after))
     finally:
         torch.set_float32_matmul_precision(before)
     assert measured.precision == spacing
@@ -294,7 +294,7 @@ def test_a_window_of_w_keys_in_L_layers_reaches_back_over_L_times_w_minus_1_toke
     net = network(name, **local)
     assert net.window == 4
     a, b, after = rng.integers(0, 30, 6), rng.integers(30, 60, 6), rng.integers(0, 60, 30)
-    measured = measure(net, a, b, after)
+    measured = measure(net, (a, b, after))
     for layer in (1, 2, 3):
         assert_array_equal(measured.distance(layer)[0] > 0, measured.t <= layer * 3)
         with pytest.raises(ValueError, match=f"exactly 0 at {30 - 3 * layer} tokens, .*sliding window of 4 keys"):
@@ -368,9 +368,9 @@ def test_honest_models_of_low_precision_pass_it_too(dtype):
 def test_models_without_biased_keys_are_refused(name, rng):
     net = network(name, dtype=torch.float32)
     a, b = rng.integers(0, 30, 4), rng.integers(30, 60, 4)
-    measure(net, a, b, RandomTokens(8))  # without a bias they can be measured
+    measure(net, (a, b, RandomTokens(8)))  # without a bias they can be measured
     with pytest.raises(ValueError, match="network must add the bias to its attention logits"):
-        measure(net, a, b, RandomTokens(8), bias=np.log1p)
+        measure(net, (a, b, RandomTokens(8)), bias=np.log1p)
 
 
 def hidden(mask):
@@ -409,8 +409,8 @@ def test_models_that_misread_the_mask_are_refused(how, where, dtype):
             attention = model.model.layers[i].self_attn
             hooks.callback(attention.register_forward_pre_hook(spoil, with_kwargs=True).remove)
         with pytest.raises(ValueError, match="network must add the bias to its attention logits, but"):
-            measure(net, [1, 2], [3, 4], [5, 6, 7], bias=np.log1p)
-    measure(net, [1, 2], [3, 4], [5, 6, 7], bias=np.log1p)
+            measure(net, ([1, 2], [3, 4], [5, 6, 7]), bias=np.log1p)
+    measure(net, ([1, 2], [3, 4], [5, 6, 7]), bias=np.log1p)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -622,7 +622,7 @@ def test_the_floor_is_what_rounding_does(dtype, least, near, rng):
         one, other = (states(net, text) for text in texts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return measure(net, a, a + 30, after), [
+            return measure(net, (a, a + 30, after)), [
                 (x - y.astype(np.float64))[:, 16:] for x, y in zip(one, other, strict=True)
             ]
 
@@ -877,11 +877,11 @@ for module in pkgutil.walk_packages(relaymodel.__path__, "relaymodel."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 from relaymodel.networks.huggingface import HuggingFaceNetwork, load
-from relaymodel.networks.protocol import RandomTokens, measure
+from relaymodel.networks.protocol import Pairs, RandomTokens, measure
 from relaymodel.networks.transformer import Architecture, Transformer
 shape = Architecture(depth=2, width=16, heads=2, vocabulary=256, positions="none")
 network = Transformer.random(shape, np.random.default_rng(0))
-measure(network, "to be or not", "that is the q", RandomTokens(20), prompt=12, bias=np.log1p)
+measure(network, Pairs("to be or not", "that is the q", RandomTokens(20), prompt=12), bias=np.log1p)
 for call in (lambda: load("gpt2"), lambda: HuggingFaceNetwork(None)):
     try:
         call()

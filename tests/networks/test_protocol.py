@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def network():
 @pytest.fixture(scope="module")
 def measured(network):
     pairs = draw_pairs(network, pairs=4, prompt=10, steps=300, seed=3)
-    return measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, final_norm=True)
+    return measure(network, pairs, final_norm=True)
 
 
 class Wrapped:
@@ -58,7 +59,7 @@ def test_both_networks_satisfy_the_protocol(network):
 def test_distances_are_those_of_two_separate_runs(network, measured):
     pairs = draw_pairs(network, pairs=4, prompt=10, steps=300, seed=3)
     for k in (0, 3):
-        texts = pairs.tokens(k, network)
+        texts = pairs.encode(network).tokens(k)
         a, b = ([x[0, 10:] for x in network.hidden_states(text[None], final_norm=True)] for text in texts)
         for m, layer in enumerate(measured.layers):
             x, y = a[layer], b[layer]
@@ -150,7 +151,7 @@ def test_low_precision_reads_half_the_exponent_and_is_announced(network):
     slope = -np.polyfit(np.log(t), np.log(distance), 1)[0]
     assert slope == pytest.approx(0.5, abs=0.1)
     with pytest.warns(UserWarning, match=r"root of \(difference \* spacing\).*float32 or better"):
-        measure(Wrapped(network, precision=2.0**-7), [1, 2], [3, 4], RandomTokens(20))
+        measure(Wrapped(network, precision=2.0**-7), ([1, 2], [3, 4], RandomTokens(20)))
 
 
 def test_a_sliding_window_is_refused_by_name(network):
@@ -159,7 +160,7 @@ def test_a_sliding_window_is_refused_by_name(network):
         states[1, 12:] = states[0, 12:]
         return states
 
-    lost = measure(Wrapped(network, lose, window=3), [1, 2], [3, 4], RandomTokens(50))
+    lost = measure(Wrapped(network, lose, window=3), ([1, 2], [3, 4], RandomTokens(50)))
     with pytest.raises(ValueError, match=r"exactly 0 at 40 tokens, the first t = 11: a sliding window of 3 keys .* 2 "):
         lost.curve(1)
     with pytest.raises(ValueError, match="exactly 0"):
@@ -167,7 +168,7 @@ def test_a_sliding_window_is_refused_by_name(network):
 
 
 def test_layer_zero_says_why_it_has_no_curve(network):
-    whole = measure(network, [1, 2], [3, 4], RandomTokens(20), layers=[0, 2])
+    whole = measure(network, ([1, 2], [3, 4], RandomTokens(20)), layers=[0, 2])
     with pytest.raises(ValueError, match="layer 0 is exactly 0 .* embeddings of a common continuation"):
         whole.curve(0)
     assert list(whole.curves()) == [2]
@@ -180,22 +181,22 @@ def test_states_that_are_not_finite_are_named(network):
         return states
 
     with pytest.raises(ValueError, match="finite, got NaN or inf at layer 2, t = 6"):
-        measure(Wrapped(network, spoil), [1, 2], [3, 4], RandomTokens(20))
+        measure(Wrapped(network, spoil), ([1, 2], [3, 4], RandomTokens(20)))
 
 
 def test_prompt_bias_changes_the_curves_as_a_mask_in_logits_does(network):
     P, T = 10, 40
     pairs = draw_pairs(network, pairs=1, prompt=P, steps=T)
     strength = 1.3
-    measured = measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, bias=rm.PromptBias(strength))
+    measured = measure(network, pairs, bias=rm.PromptBias(strength))
     added = np.zeros((P + T, P + T))
     for t in range(1, T + 1):
         added[P + t - 1, :P] = strength * np.log1p(t / P)
-    *_, last = network.hidden_states(pairs.tokens(0, network), bias=added)
+    *_, last = network.hidden_states(pairs.encode(network).tokens(0), bias=added)
     np.testing.assert_allclose(measured.euclidean[0, -1], np.linalg.norm(last[0, P:] - last[1, P:], axis=1), rtol=1e-11)
-    plain = measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation)
+    plain = measure(network, pairs)
     assert np.all(measured.curve(3).distance[-10:] > 1.2 * plain.curve(3).distance[-10:])
-    same = measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, bias=lambda t: np.zeros_like(t))
+    same = measure(network, pairs, bias=lambda t: np.zeros_like(t))
     np.testing.assert_array_equal(same.euclidean, plain.euclidean)
 
 
@@ -213,13 +214,12 @@ def test_prompt_bias_changes_the_curves_as_a_mask_in_logits_does(network):
 def test_a_network_that_misreads_the_bias_is_refused(network, misread, complaint):
     check_bias(network)
     with pytest.raises(ValueError, match=complaint):
-        measure(Wrapped(network, bias=misread), [1, 2], [3, 4], RandomTokens(20), bias=rm.PromptBias(1))
+        measure(Wrapped(network, bias=misread), ([1, 2], [3, 4], RandomTokens(20)), bias=rm.PromptBias(1))
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(network, tmp_path):
     pairs = draw_pairs(network, pairs=3, prompt=5, steps=30)
-    texts = (pairs.prompt_a, pairs.prompt_b, pairs.continuation)
-    whole = measure(network, *texts)
+    whole = measure(network, pairs)
     store = tmp_path / "store"
     interrupted = Wrapped(network)
 
@@ -228,10 +228,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(network, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure(interrupted, *texts, checkpoint=store, progress=stop)
+        measure(interrupted, pairs, resume=store, progress=stop)
     assert sorted(path.name for path in store.iterdir()) == ["pair-0000.npz", "pair-0001.npz"]
     again = Wrapped(network)
-    resumed = measure(again, *texts, checkpoint=store)
+    resumed = measure(again, pairs, resume=store)
     assert again.calls == 1
     np.testing.assert_array_equal(resumed.euclidean, whole.euclidean)
     np.testing.assert_array_equal(resumed.radial, whole.radial)
@@ -239,16 +239,16 @@ def test_an_interrupted_run_goes_on_where_it_stopped(network, tmp_path):
         {"bias": rm.PromptBias(1)},
         {"layers": [1]},
     ):
-        with pytest.raises(ValueError, match="checkpoint must be a folder of the same measurement"):
-            measure(network, *texts, checkpoint=store, **other)
+        with pytest.raises(ValueError, match="resume must be a folder of the same measurement"):
+            measure(network, pairs, resume=store, **other)
     with pytest.raises(ValueError, match="of the same measurement"):
-        measure(network, pairs.prompt_b, pairs.prompt_a, pairs.continuation, checkpoint=store)
+        measure(network, replace(pairs, prompt_a=pairs.prompt_b, prompt_b=pairs.prompt_a), resume=store)
 
 
 def test_progress_counts_layers_of_all_pairs(network):
     seen = []
     pairs = draw_pairs(network, pairs=2, prompt=5, steps=30)
-    measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, progress=lambda *now: seen.append(now))
+    measure(network, pairs, progress=lambda *now: seen.append(now))
     assert seen == sorted(seen)
     assert seen[-1] == (8, 8)
     assert len(set(seen)) == 9
@@ -261,28 +261,28 @@ def test_texts_are_encoded_before_they_are_joined(network):
     wrapped = Wrapped(network)
     wrapped.encode = merging
     with pytest.raises(ValueError, match=r"equally many tokens, got 3 and 2 in pair 0; prompt = 2 cuts both"):
-        measure(wrapped, "xya", "xab", "b" * 30)
-    measured = measure(wrapped, "xya", "xza", "b" * 30)  # the seam "ab" stays two tokens
+        measure(wrapped, ("xya", "xab", "b" * 30))
+    measured = measure(wrapped, ("xya", "xza", "b" * 30))  # the seam "ab" stays two tokens
     assert measured.prompt == 3
     assert measured.t[-1] == 30
-    assert measure(wrapped, "xya", "xab", "b" * 30, prompt=2).prompt == 2
+    assert measure(wrapped, rm.Pairs("xya", "xab", "b" * 30, prompt=2)).prompt == 2
 
 
 def test_many_pairs_and_their_continuations(network):
     prompts = ["one prompt", "two prompt"], ["a  prompts", "other text"]
-    shared = measure(network, *prompts, "and so on " * 5)
+    shared = measure(network, (*prompts, "and so on " * 5))
     assert (shared.pairs, shared.prompt, shared.t[-1]) == (2, 10, 50)
-    own = measure(network, *prompts, ["and so on " * 5, "different " * 5])
+    own = measure(network, (*prompts, ["and so on " * 5, "different " * 5]))
     np.testing.assert_array_equal(own.euclidean[0], shared.euclidean[0])
     assert np.any(own.euclidean[1] != shared.euclidean[1])
-    random = measure(network, *prompts, RandomTokens(50, seed=2))
+    random = measure(network, (*prompts, RandomTokens(50, seed=2)))
     assert np.any(random.norms[0, 0] != random.norms[0, 1])
 
 
 def test_generated_continuations_follow_prompt_a(network):
-    made = measure(network, ["abcd", "wxyz"], ["efgh", "efgh"], Generated(20, seed=4))
+    made = measure(network, (["abcd", "wxyz"], ["efgh", "efgh"], Generated(20, seed=4)))
     expected = network.generate(list(b"abcd"), 20, seed=4)
-    direct = measure(network, list(b"abcd"), list(b"efgh"), expected)
+    direct = measure(network, (list(b"abcd"), list(b"efgh"), expected))
     np.testing.assert_array_equal(made.euclidean[0], direct.euclidean[0])
 
 
@@ -310,12 +310,36 @@ def test_generated_continuations_follow_prompt_a(network):
 )
 def test_unusable_input_is_named(network, a, b, after, options, error, message):
     with pytest.raises(error, match=message):
-        measure(network, a, b, after, **options)
+        measure(network, rm.Pairs(a, b, after, prompt=options.pop("prompt", None)), **options)
+
+
+@pytest.mark.parametrize("wrong", ["To be", ("one", "two"), ["one", "two", "three"], None, 3])
+def test_what_is_not_pairs_is_refused_with_the_right_form(network, wrong):
+    form = re.escape("pairs must be Pairs(prompt_a, prompt_b, continuation) or a tuple of these three, got ")
+    with pytest.raises(TypeError, match=form + re.escape(repr(wrong))):
+        measure(network, wrong)
+
+
+@pytest.mark.parametrize(("prompt", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError)])
+def test_pairs_check_their_cut_at_once(prompt, error):
+    with pytest.raises(error, match="prompt must be"):
+        rm.Pairs("a", "b", "after", prompt=prompt)
+
+
+def test_pairs_hand_their_provenance_to_what_is_made_with_them(network):
+    facts = {"continuation": "nursery rhymes", "edition": 3}
+    pairs = rm.Pairs("one prompt", "two prompt", "and so on", provenance=facts)
+    for result in (measure(network, pairs), rm.certify(network, pairs)):
+        assert result.provenance["continuation"] == "nursery rhymes"
+        assert result.provenance["edition"] == "3"
+        assert result.provenance["prompt"] == "10"
+    assert measure(network, pairs, provenance={"edition": "4"}).provenance["edition"] == "4"
+    assert measure(network, ("one prompt", "two prompt", "and so on")).provenance["continuation"] == "given"
 
 
 def test_what_is_not_a_network_is_refused():
     with pytest.raises(TypeError, match="network must offer depth, vocabulary, .* got 'gpt2' of type str"):
-        measure("gpt2", [1], [2], [3, 4])
+        measure("gpt2", ([1], [2], [3, 4]))
 
 
 def test_measurement_files_keep_everything(measured, tmp_path):
@@ -386,7 +410,7 @@ def test_command_reads_prompts_and_continuation_from_files(capsys, tmp_path):
     network = Transformer.random(
         Architecture(depth=1, width=256, heads=8, vocabulary=256, context=208), np.random.default_rng(0)
     )
-    direct = measure(network, "first pr", "other pr", ("and the rest " * 20)[:200])
+    direct = measure(network, ("first pr", "other pr", ("and the rest " * 20)[:200]))
     assert json.loads(out)["alpha"] == [direct.alpha(1).alpha]
     code, _, err = run(capsys, *command, *texts, "--pairs", "3")
     assert code == 2
@@ -430,7 +454,7 @@ def test_untrained_exponent_rises_with_t_and_falls_with_depth():
     pairs = draw_pairs(network, pairs=3, prompt=16, steps=1024, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        measured = measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation)
+        measured = measure(network, pairs)
     for layer in (1, 2, 4):
         early, late = measured.alpha(layer, t_min=1, t_max=10), measured.alpha(layer, t_min=100)
         assert late.alpha > early.alpha + 0.2

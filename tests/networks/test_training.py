@@ -104,7 +104,7 @@ class TestFolder:
         stretch = english()[round(0.9 * len(english())) :]
         pairs = draw_pairs(network, pairs=3, prompt=16, steps=80, text=stretch, seed=1)
         bias = PromptBias(1) if arm in (TRAINED, ADDED) else None
-        measured = measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, bias=bias)
+        measured = measure(network, pairs, bias=bias)
         kind = "plain" if arm in (PLAIN, ADDED) else "bias"
         path = folder / f"{kind}-seed-1" / "curves" / f"{arm.replace(' ', '-')}-000024.csv"
         for layer in (1, 2):

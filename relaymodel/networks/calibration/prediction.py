@@ -15,7 +15,7 @@ from relaymodel.exact.residues import complete_homogeneous
 from relaymodel.model import Layer, RelayModel
 from relaymodel.networks.calibration.recursion import follow
 from relaymodel.networks.calibration.strengths import read_block
-from relaymodel.networks.protocol.texts import collect
+from relaymodel.networks.protocol import Pairs
 from relaymodel.networks.transformer import Transformer
 
 Array = NDArray[np.float64]
@@ -142,7 +142,7 @@ class Calibration:
         >>> from relaymodel.networks.transformer import Architecture
         >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=256, positions="none")
         >>> network = Transformer.random(shape, np.random.default_rng(0))
-        >>> calibrate(network, "To be, or not", "All the world", "to be, that is the question").model().depth
+        >>> calibrate(network, ("To be, or not", "All the world", "to be, that is")).model().depth
         2
         """
         count = self._index(self.depth if layer is None else layer) + 1
@@ -172,9 +172,7 @@ class Calibration:
         return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{facts}</p>"
 
 
-def calibrate(
-    network: Transformer, prompt_a: Any, prompt_b: Any, continuation: Any, *, prompt: int | None = None
-) -> Calibration:
+def calibrate(network: Transformer, pairs: Pairs | tuple[Any, Any, Any]) -> Calibration:
     r"""Predict the forgetting curve of an untrained network from its weights: nothing is run, nothing is fitted.
 
     Random matrices add squares (THEORY section 5), so that inner products of states obey a recursion of their own.
@@ -199,9 +197,8 @@ def calibrate(
     ----------
     network
         An untrained `Transformer`: random weights, biases and shifts 0.
-    prompt_a, prompt_b, continuation, prompt
-        As in `measure`: texts or token ids, of one pair or of K pairs, whose inner products are averaged.  A
-        continuation of fewer than 256 tokens will do.
+    pairs
+        As in `measure`; the inner products of K pairs are averaged.  A continuation of fewer than 256 tokens will do.
 
     Returns
     -------
@@ -224,8 +221,8 @@ def calibrate(
     >>> shape = Architecture(depth=2, width=256, heads=4, vocabulary=256, positions="none")
     >>> network = Transformer.random(shape, np.random.default_rng(0))
     >>> texts = "To be, or not", "All the world", "to be, that is the question: " * 10
-    >>> measured = measure(network, *texts).curve(2)
-    >>> bool(np.all(abs(calibrate(network, *texts).predict(2, measured.t) / measured.distance - 1) < 0.3))
+    >>> measured = measure(network, texts).curve(2)
+    >>> bool(np.all(abs(calibrate(network, texts).predict(2, measured.t) / measured.distance - 1) < 0.3))
     True
     """
     if not isinstance(network, Transformer):
@@ -233,35 +230,34 @@ def calibrate(
             "network must be a relaymodel.networks.transformer.Transformer, whose weights can be read, got "
             f"{show(network)} of type {type(network).__name__}"
         )
-    pairs = collect(network, prompt_a, prompt_b, continuation, prompt)
-    M = pairs.prompt + min(NEAR, pairs.steps)
+    texts = Pairs.of(pairs).encode(network)
+    M = texts.prompt + min(NEAR, texts.steps)
     a, w = network.architecture, network.weights
     kernel = np.zeros((2 * M, 2 * M))
-    for k in range(pairs.count):
-        tokens = pairs.tokens(k, network)[:, :M]
+    for k in range(texts.count):
+        tokens = texts.tokens(k)[:, :M]
         x = w.embedding[tokens]
         if w.positions is not None:
             x += w.positions[:M]
         if a.norm == "layer":
             x -= x.mean(axis=-1, keepdims=True)
         x = x.reshape(2 * M, a.width)
-        kernel += x @ x.T / (a.width * pairs.count)
-    source = np.diag(kernel[:M, :M] + kernel[M:, M:] - 2 * kernel[:M, M:])[: pairs.prompt].mean()
+        kernel += x @ x.T / (a.width * texts.count)
+    source = np.diag(kernel[:M, :M] + kernel[M:, M:] - 2 * kernel[:M, M:])[: texts.prompt].mean()
     blocks = [read_block(block, a) for block in w.blocks]
-    steps = list(follow(kernel, pairs.prompt, blocks, a.epsilon))
+    steps = list(follow(kernel, texts.prompt, blocks, a.epsilon))
     layers = []
     for block, step in zip(blocks, steps, strict=True):
         single, common = (np.sqrt(block.slope(c)) / step.between for c in (1.0, step.correlation))
         residual = float(np.sqrt(1 + single**2))
         strengths = (residual * block.attention / step.before, residual, step.before, block.attention)
         layers.append(LayerStrengths(*strengths, float(single), float(common), step.correlation, block.logits))
-    facts = {**network.provenance, "prompt": str(pairs.prompt), "pairs": str(pairs.count)}
     return Calibration(
-        pairs.prompt,
+        texts.prompt,
         a.width,
         tuple(layers),
         float(np.sqrt(a.width * source)),
         np.sqrt(a.width * np.array([step.near for step in steps])),
         np.array([step.far for step in steps]),
-        provenance=MappingProxyType(facts | {"continuation": pairs.description}),
+        provenance=MappingProxyType({**network.provenance, **texts.provenance}),
     )

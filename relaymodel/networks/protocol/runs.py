@@ -16,7 +16,7 @@ from relaymodel import files
 from relaymodel.checks import positive_integer, show
 from relaymodel.networks.protocol.measurement import SINGLE, Measurement, rounding
 from relaymodel.networks.protocol.network import Network
-from relaymodel.networks.protocol.texts import Generated, Pairs, RandomTokens, collect
+from relaymodel.networks.protocol.pairs import EncodedPairs, Generated, Pairs, RandomTokens
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
 
@@ -32,15 +32,12 @@ ROWS = 256  # tokens whose differences are taken at once, in float64
 
 def measure(
     network: Network,
-    prompt_a: Any,
-    prompt_b: Any,
-    continuation: Any,
+    pairs: Pairs | tuple[Any, Any, Any],
     *,
     bias: LogBias | Callable[[Array], Array] | None = None,
-    prompt: int | None = None,
     layers: Sequence[int] | None = None,
     final_norm: bool = False,
-    checkpoint: files.PathLike | None = None,
+    resume: files.PathLike | None = None,
     provenance: Mapping[str, str] | None = None,
     progress: bool | Report = False,
 ) -> Measurement:
@@ -51,23 +48,17 @@ def measure(
     network
         Anything that satisfies `relaymodel.networks.protocol.Network`: the NumPy transformer, or a model of the
         transformers library (`relaymodel.networks.huggingface.load`).
-    prompt_a, prompt_b
-        A text or token ids, (P,), or K of them, (K, P); equally many tokens in all.  Prompt A of pair k is compared
-        with prompt B of pair k.  Texts are encoded before they are joined to the continuation.
-    continuation
-        A text or token ids, (T,), the same for all pairs, or K of them; or `RandomTokens(count)`, or
-        `Generated(count)`, written by the network (without the bias) after prompt A.
+    pairs
+        `Pairs`, or a tuple (prompt_a, prompt_b, continuation) of texts or token ids, one of each or K.
     bias
         Logit bias b_t of the prompt's keys for the query at continuation token t, in every layer and head (THEORY
         section 7): `PromptBias(strength)` or a function of t, (T,) to (T,).  The network is first tested on a text of
         four tokens: a model that ignores its attention mask is refused.
-    prompt
-        Cut prompts to this many tokens.
     layers
         Which layers to keep: 0 is the embedding, l the residual stream behind block l; None: all from 1 on.
     final_norm
         Also keep depth + 1, the last layer after the final norm.
-    checkpoint
+    resume
         A folder that receives each pair's distances when they are there.  A run that was interrupted goes on from it;
         a folder of another measurement is refused.
     provenance
@@ -95,7 +86,7 @@ def measure(
     >>> from relaymodel.networks.transformer import Architecture, Transformer
     >>> shape = Architecture(depth=2, width=32, heads=4, vocabulary=256, positions="none")
     >>> network = Transformer.random(shape, np.random.default_rng(0))
-    >>> measured = measure(network, "To be, or not", "All the world", "to be, that is the question. " * 4)
+    >>> measured = measure(network, ("To be, or not", "All the world", "to be, that is the question. " * 4))
     >>> measured
     Measurement(1 pairs, prompt 13, t = 1..116, layers 1..2, NumPy transformer (...))
     >>> measured.curve(2).distance[0] > measured.curve(2).distance[-1]
@@ -106,17 +97,17 @@ def measure(
             f"network must offer {', '.join(_MEMBERS)} (relaymodel.networks.protocol.Network), got "
             f"{show(network)} of type {type(network).__name__}"
         )
-    pairs = collect(network, prompt_a, prompt_b, continuation, prompt)
+    texts = Pairs.of(pairs).encode(network)
     kept = _layers(network, layers, final_norm)
-    facts = {**network.provenance, "prompt": str(pairs.prompt), "pairs": str(pairs.count), "bias": _name(bias)}
-    facts |= {"continuation": pairs.description} | {str(k): str(v) for k, v in (provenance or {}).items()}
-    t = np.arange(1, pairs.steps + 1)
+    facts = {**network.provenance, **texts.provenance, "bias": _name(bias)}
+    facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
+    t = np.arange(1, texts.steps + 1)
     added = None
     if bias is not None:
-        added = np.zeros((pairs.prompt + pairs.steps, 1))
-        added[pairs.prompt :, 0] = bias_function(bias, pairs.prompt)(t.astype(np.float64))
+        added = np.zeros((texts.prompt + texts.steps, 1))
+        added[texts.prompt :, 0] = bias_function(bias, texts.prompt)(t.astype(np.float64))
         check_bias(network)
-        added = np.broadcast_to(added, (len(added), pairs.prompt))
+        added = np.broadcast_to(added, (len(added), texts.prompt))
     if network.precision > SINGLE:
         warnings.warn(
             f"the states are computed with a spacing of {network.precision:.1e} at 1: differences below it are rounded "
@@ -124,16 +115,16 @@ def measure(
             UserWarning,
             stacklevel=2,
         )
-    store = None if checkpoint is None else _Store(Path(checkpoint), _fingerprint(network, pairs, added, kept))
+    store = None if resume is None else _Store(Path(resume), _fingerprint(texts, added, kept))
     report = reporter(progress)
     passes = network.depth + 1 + (kept[-1] > network.depth)
-    total = pairs.count * passes
+    total = texts.count * passes
     results = []
-    for k in range(pairs.count):
+    for k in range(texts.count):
         values = None if store is None else store.read(k)
         if values is None:
-            recorder = _Recorder(kept, pairs.prompt, pairs.steps, partial(_shifted, report, k * passes, total))
-            network.observe(pairs.tokens(k, network), recorder.visit, bias=added, final_norm=kept[-1] > network.depth)
+            recorder = _Recorder(kept, texts.prompt, texts.steps, partial(_shifted, report, k * passes, total))
+            network.observe(texts.tokens(k), recorder.visit, bias=added, final_norm=kept[-1] > network.depth)
             values = recorder.result()
             if store is not None:
                 store.write(k, values)
@@ -146,7 +137,7 @@ def measure(
         stacked[0],
         stacked[1:3],
         stacked[3],
-        pairs.prompt,
+        texts.prompt,
         network.depth,
         network.precision,
         network.window,
@@ -206,9 +197,9 @@ class _Store:
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.folder, self.fingerprint = folder, fingerprint
         if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"checkpoint must be a folder, and {folder} is a file")
+            raise NotADirectoryError(f"resume must be a folder, and {folder} is a file")
         if not folder.absolute().parent.is_dir():
-            raise FileNotFoundError(f"checkpoint must be a folder in one that exists, got {folder}")
+            raise FileNotFoundError(f"resume must be a folder in one that exists, got {folder}")
         folder.mkdir(exist_ok=True)
 
     def read(self, k: int) -> Array | None:
@@ -218,7 +209,7 @@ class _Store:
         with np.load(path, allow_pickle=False) as data:
             if str(data["fingerprint"]) != self.fingerprint:
                 raise ValueError(
-                    f"checkpoint must be a folder of the same measurement, {path} is of another one (network, texts, "
+                    f"resume must be a folder of the same measurement, {path} is of another one (network, texts, "
                     "bias, layers or their number differ); name another folder"
                 )
             values: Array = data["values"]
@@ -323,11 +314,11 @@ def _name(bias: object) -> str:
     return repr(bias) if isinstance(bias, LogBias) else getattr(bias, "__qualname__", type(bias).__name__)
 
 
-def _fingerprint(network: Network, pairs: Pairs, bias: Array | None, layers: tuple[int, ...]) -> str:
+def _fingerprint(pairs: EncodedPairs, bias: Array | None, layers: tuple[int, ...]) -> str:
     after: Any = pairs.continuation
     if isinstance(after, (RandomTokens, Generated)):
         after = np.frombuffer(repr(after).encode(), dtype=np.uint8)
-    digest = hashlib.sha256(json.dumps([dict(network.provenance), layers]).encode())
+    digest = hashlib.sha256(json.dumps([dict(pairs.network.provenance), layers]).encode())
     for array in (pairs.prompt_a, pairs.prompt_b, after, np.empty(0) if bias is None else bias[:, 0]):
         digest.update(f"{array.shape}{array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())

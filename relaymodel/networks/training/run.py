@@ -226,8 +226,8 @@ def measure_checkpoint(
         text=corpus.held_out,
         seed=seed,
     )
-    facts = {"continuation": f"held out, {pairs.description}"}
-    return measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, bias=bias, provenance=facts)
+    facts = {"continuation": f"held out, {pairs.provenance['continuation']}"}
+    return measure(network, pairs, bias=bias, provenance=facts)
 
 
 def _optimizer(model: Any) -> Any:

@@ -20,7 +20,7 @@ def bound_holds(workspace: Workspace) -> Verdict:
     shape = Architecture(depth=DEPTH, width=128, heads=4, vocabulary=256, context=PROMPT + STEPS)
     network = Transformer.random(shape, np.random.default_rng(SEED))
     texts = draw_pairs(network, pairs=1, prompt=PROMPT, steps=STEPS, seed=SEED)
-    certificate = certify(network, texts.prompt_a, texts.prompt_b, texts.continuation)
+    certificate = certify(network, texts)
     check = certificate.verification
     workspace.table(
         "certificate",
@@ -63,7 +63,7 @@ def bound_attained(workspace: Workspace) -> Verdict:
     """Certify networks built to attain the bound from their weights alone."""
     rows, held = [], True
     for depth in SHARP_DEPTHS:
-        certificate = certify(sharp_network(depth), [1] * PROMPT, [0] * PROMPT, [0] * SHARP_STEPS)
+        certificate = certify(sharp_network(depth), ([1] * PROMPT, [0] * PROMPT, [0] * SHARP_STEPS))
         held &= certificate.applies and certificate.holds
         excess = np.expm1(np.log(10) * certificate.log10_ratio("weights"))
         rows.append((depth, *(float(excess[t - 1]) for t in (1, 10, 100, SHARP_STEPS))))

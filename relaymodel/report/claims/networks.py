@@ -6,7 +6,7 @@ import numpy as np
 
 from relaymodel import plotting
 from relaymodel.networks.calibration import calibrate
-from relaymodel.networks.protocol import Measurement, Network, Pairs, draw_pairs, measure
+from relaymodel.networks.protocol import Measurement, Pairs, draw_pairs, measure
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.report.claim import Verdict, Workspace, claim
 
@@ -20,11 +20,8 @@ def untrained() -> tuple[Transformer, Pairs, Measurement]:
     """Return the untrained network, its prompts and what was measured; two claims look at it."""
     shape = Architecture(depth=12, width=256, heads=8, vocabulary=256, context=PROMPT + STEPS)
     network = Transformer.random(shape, np.random.default_rng(SEED))
-    return network, *_measured(network, draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS, seed=SEED))
-
-
-def _measured(network: Network, pairs: Pairs, layers: tuple[int, ...] | None = None) -> tuple[Pairs, Measurement]:
-    return pairs, measure(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation, layers=layers)
+    pairs = draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS, seed=SEED)
+    return network, pairs, measure(network, pairs)
 
 
 @claim("An untrained transformer forgets as the relay model does: its local exponent rises with t", section="9")
@@ -68,7 +65,7 @@ def untrained_network(workspace: Workspace) -> Verdict:
 def predicted_network(workspace: Workspace) -> Verdict:
     """Hold the prediction from the weights against the measurement, layer by layer."""
     network, pairs, measured = untrained()
-    calibration = calibrate(network, pairs.prompt_a, pairs.prompt_b, pairs.continuation)
+    calibration = calibrate(network, pairs)
     rows = []
     for layer in measured.layers:
         curve = measured.curve(layer)
@@ -115,7 +112,7 @@ def trained_network(workspace: Workspace) -> Verdict:
         text = english()
         pairs = draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS // 2, text=text, seed=SEED)
         middle = (network.depth + 1) // 2
-        found[name] = _measured(network, pairs, (middle, network.depth))[1]
+        found[name] = measure(network, pairs, layers=(middle, network.depth))
     rows = [
         (name, fit.layer, fit.alpha, fit.stderr)
         for name, measured in found.items()
