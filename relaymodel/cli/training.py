@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relaymodel.checks import show
 from relaymodel.cli.inputs import ENGLISH, read_text
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import Json
@@ -49,21 +50,16 @@ def train(
         str,
         typer.Option("--preset", metavar="NAME", help="standard: five minutes a training.  quick: seconds."),
     ] = "standard",
-    depth: Annotated[str | None, typer.Option("--depth", metavar="L", help="Number of blocks.")] = None,
-    width: Annotated[str | None, typer.Option("--width", metavar="D", help="Size of the residual stream.")] = None,
-    heads: Annotated[str | None, typer.Option("--heads", metavar="H", help="Attention heads of a block.")] = None,
-    context: Annotated[str | None, typer.Option("--context", metavar="N", help="Bytes of a training text.")] = None,
-    prompt: Annotated[
-        str | None, typer.Option("--prompt", metavar="P", help="Bytes at its beginning that are the prompt.")
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Change the recipe, any number of times: depth, width, heads; context, prompt (bytes of a text, and "
+            "of these the prompt); steps, batch, rate (updates, texts for each, largest learning rate); checkpoints, "
+            "pairs (measurements after step 0, pairs of prompts in each); threads.",
+        ),
     ] = None,
-    steps: Annotated[str | None, typer.Option("--steps", metavar="N", help="Updates.")] = None,
-    batch: Annotated[str | None, typer.Option("--batch", metavar="B", help="Training texts for each update.")] = None,
-    rate: Annotated[str | None, typer.Option("--rate", metavar="X", help="Largest learning rate.")] = None,
-    checkpoints: Annotated[
-        str | None, typer.Option("--checkpoints", metavar="N", help="Measurements after step 0.")
-    ] = None,
-    pairs: Annotated[str | None, typer.Option("--pairs", metavar="K", help="Pairs of prompts.")] = None,
-    threads: Annotated[str | None, typer.Option("--threads", metavar="N", help="Threads of torch.")] = None,
     jobs: Annotated[str, typer.Option("--jobs", metavar="N", help="Trainings at the same time, a process each.")] = "2",
     layer: Annotated[
         str | None, typer.Option("--layer", metavar="L", help="Layer to show.  [default: the last but one]")
@@ -87,12 +83,7 @@ def train(
         chosen = ConstantShare(number("--share", share))
     elif bias is not None and (number("--bias", bias) or arms):
         chosen = PromptBias(number("--bias", bias))
-    given = {"depth": depth, "width": width, "heads": heads, "context": context, "prompt": prompt, "steps": steps}
-    given |= {"batch": batch, "checkpoints": checkpoints, "pairs": pairs, "threads": threads}
-    changed: dict[str, Any] = {name: whole(f"--{name}", value) for name, value in given.items() if value is not None}
-    if rate is not None:
-        changed["rate"] = float(number("--rate", rate))
-    recipe = replace(named(preset), **changed)
+    recipe = replace(named(preset), **_changes(settings or []))
     shown = recipe.layer if layer is None else whole("--layer", layer, most=recipe.depth)
     result = train(
         read_text(text, "TEXT", "english"),
@@ -118,6 +109,25 @@ def train(
         print(f"\n{arm}, layer {shown}, {len(found.seeds)} seeds")
         columns = {"step": found.steps.tolist(), "alpha": found.alpha.tolist(), "stderr": found.stderr.tolist()}
         print_table(columns, {"alpha": 4, "stderr": 2})
+
+
+def _changes(settings: list[str]) -> dict[str, Any]:
+    """Return what --set changes.
+
+    >>> _changes(["steps=1e3", "rate=0.001"])
+    {'steps': 1000, 'rate': 0.001}
+    """
+    from relaymodel.networks.training import Recipe
+
+    names = [field.name for field in fields(Recipe)]
+    changed: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or name not in names:
+            raise ValueError(f"--set must be NAME=VALUE with one of the names {', '.join(names)}, got {show(setting)}")
+        read = number if name == "rate" else whole
+        changed[name] = read(f"--set {name}", value)
+    return changed
 
 
 def _teller(recipe: "Recipe", layer: int) -> Callable[[str, int, dict[str, Any]], None]:

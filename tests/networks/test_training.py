@@ -2,10 +2,12 @@
 
 import csv
 import hashlib
+import inspect
 import json
 import multiprocessing
+import re
 import shlex
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -298,7 +300,11 @@ class TestRefusals:
         [
             (["nowhere.txt"], "TEXT must be english or a text file"),
             (["english", "--bias", "1", "--share", "0.5"], "choose one"),
-            (["english", "--prompt", "600"], "prompt must be less than context"),
+            (["english", "--set", "prompt=600"], "prompt must be less than context"),
+            (["english", "--set", "prompt"], "--set must be NAME=VALUE with one of the names depth, width"),
+            (["english", "--set", "head=3"], "--set must be NAME=VALUE with one of the names depth, width"),
+            (["english", "--set", "steps=1.5"], "--set steps must be a whole number"),
+            (["english", "--set", "rate=fast"], "--set rate must be a number"),
             (["english", "--preset", "huge"], "'standard', 'quick'"),
             (["english", "--layer", "9"], "--layer must be at most 6"),
         ],
@@ -337,12 +343,19 @@ def test_command_that_is_recorded_gives_the_same_again(tmp_path):
 
 def test_json_is_one_object(tmp_path, capsys):
     out = tmp_path / "out"
-    small = ["--steps", "2", "--checkpoints", "1", "--pairs", "2", "--layer", "2"]
+    small = ["--set", "steps=2", "--set", "checkpoints=1", "--set", "pairs=2", "--layer", "2"]
     assert main(["train", "english", "--preset", "quick", *small, "--out", str(out), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["layer"] == 2
     assert found["step"] == [0, 2]
     assert found["alpha"] == Training.read(out).alpha(PLAIN, layer=2).alpha.tolist()
+
+
+def test_help_names_every_part_of_the_recipe():
+    from relaymodel.cli.training import train as command
+
+    settings = inspect.get_annotations(command)["settings"].__metadata__[0]
+    assert [field.name for field in fields(Recipe) if not re.search(rf"\b{field.name}\b", settings.help)] == []
 
 
 def test_bytes_are_tokens():

@@ -176,7 +176,7 @@ def command(name: str, recipe: Recipe, bias: PromptBias | ConstantShare | None, 
     """Return the command that runs the same experiment.
 
     >>> command("english", Recipe(steps=900), PromptBias(1), True, range(3))
-    'relaymodel train english --arms --bias 1 --seeds 3 --steps 900 --out DIR'
+    'relaymodel train english --arms --bias 1 --seeds 3 --set steps=900 --out DIR'
     """
     words = ["relaymodel", "train", name]
     if arms:

@@ -114,7 +114,7 @@ class Recipe:
         """Return the options of `relaymodel train` that give this recipe.
 
         >>> Recipe(batch=8).options(), PRESETS["quick"].options()
-        (['--batch', '8'], ['--preset', 'quick'])
+        (['--set', 'batch=8'], ['--preset', 'quick'])
         """
         spellings = []
         for name, preset in PRESETS.items():
@@ -122,7 +122,7 @@ class Recipe:
             for field in fields(self):
                 value = getattr(self, field.name)
                 if value != getattr(preset, field.name):
-                    words += [f"--{field.name}", f"{value:g}" if isinstance(value, float) else str(value)]
+                    words += ["--set", f"{field.name}={value:g}" if field.name == "rate" else f"{field.name}={value}"]
             spellings.append(words)
         return min(spellings, key=len)
 
