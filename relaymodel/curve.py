@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaymodel.checks import demand, series, show
+from relaymodel.checks import demand, numbers, series, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from relaymodel import files
 
 COLUMNS = ("t", "layer", "distance", "stderr")
+PAIR = "pair_"
+ROUNDED = 1e-9
+"""How far a mean may be from that of its pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +39,11 @@ class Curve:
         Shape (T,) or None: the standard error of each distance, not negative, in the same unit.
     provenance
         Where the numbers come from: any keys and values; stored as text.
+    pairs
+        Shape (K, T) or None: the distances of each of K >= 2 independent pairs of prompts, whose geometric mean is
+        `distance`.  Estimators then take errors from how the pairs differ, and `stderr` is for the eye.
 
-    The arrays are copied and read-only.  Two curves are equal if all four parts are.
+    The arrays are copied and read-only.  Two curves are equal if all five parts are.
 
     Raises
     ------
@@ -45,7 +51,8 @@ class Curve:
         For values that are not numbers.
     ValueError
         For unequal lengths, fewer than two points, NaN or infinite values, t that is not positive and
-        strictly increasing, distances that are not positive, negative standard errors.
+        strictly increasing, distances that are not positive, negative standard errors, pairs whose geometric mean is
+        another.
 
     Examples
     --------
@@ -60,6 +67,7 @@ class Curve:
     distance: NDArray[np.float64]
     stderr: NDArray[np.float64] | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    pairs: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         t, distance = series("t", self.t, least=2), series("distance", self.distance, least=2)
@@ -79,12 +87,22 @@ class Curve:
             if stderr.shape != t.shape:
                 raise ValueError(f"stderr must have one value for each t, got {stderr.size} for {t.size}")
             demand("stderr", stderr, stderr >= 0, "at least 0")
-        for name, array in (("t", t), ("distance", distance), ("stderr", stderr)):
+        pairs = None if self.pairs is None else self._checked_pairs(distance)
+        for name, array in (("t", t), ("distance", distance), ("stderr", stderr), ("pairs", pairs)):
             if array is not None:
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
         provenance = {str(key): str(value) for key, value in dict(self.provenance).items()}
         object.__setattr__(self, "provenance", MappingProxyType(provenance))
+
+    def _checked_pairs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        pairs = numbers("pairs", self.pairs).astype(np.float64)
+        if pairs.ndim != 2 or len(pairs) < 2 or pairs.shape[1] != distance.size:
+            raise ValueError(f"pairs must have 2 rows or more of {distance.size} values, got shape {pairs.shape}")
+        demand("pairs", pairs, np.isfinite(pairs) & (pairs > 0), "positive and finite")
+        mean = np.exp(np.log(pairs).mean(axis=0))
+        demand("distance", distance, np.abs(mean / distance - 1) < ROUNDED, "the geometric mean of the pairs")
+        return pairs
 
     def __len__(self) -> int:
         return self.t.size
@@ -92,16 +110,9 @@ class Curve:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Curve):
             return NotImplemented
-        errors = (self.stderr, other.stderr)
-        same = all(e is None for e in errors) or (
-            not any(e is None for e in errors) and np.array_equal(*errors)  # type: ignore[arg-type]
-        )
-        return (
-            same
-            and np.array_equal(self.t, other.t)
-            and np.array_equal(self.distance, other.distance)
-            and dict(self.provenance) == dict(other.provenance)
-        )
+        arrays = ((getattr(self, name), getattr(other, name)) for name in ("t", "distance", "stderr", "pairs"))
+        same = all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in arrays)
+        return same and dict(self.provenance) == dict(other.provenance)
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
@@ -130,7 +141,8 @@ class Curve:
                 f"got {np.count_nonzero(keep)}; the curve runs from t = {self.t[0]:.15g} to {self.t[-1]:.15g}"
             )
         stderr = None if self.stderr is None else self.stderr[keep]
-        return Curve(self.t[keep], self.distance[keep], stderr, self.provenance)
+        pairs = None if self.pairs is None else self.pairs[:, keep]
+        return Curve(self.t[keep], self.distance[keep], stderr, self.provenance, pairs)
 
     def to_csv(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write `# key: value` lines, a header and one row a point; numbers are written without loss."""
@@ -140,7 +152,8 @@ class Curve:
     def from_csv(cls, path: files.PathLike, *, layer: int | None = None) -> Curve:
         """Read one curve; `layer` chooses among several in one file.
 
-        Columns `t` and `distance`, in any order, `stderr` and `layer` optional, others ignored.  Commas,
+        Columns `t` and `distance`, in any order, `stderr`, `layer` and `pair_1`, `pair_2`, ... optional, others
+        ignored.  Commas,
         semicolons and tabs separate; Windows line ends and a byte order mark are accepted.
 
         Raises `ValueError` naming the file and, for a bad row, its line.
@@ -163,6 +176,8 @@ class Curve:
         arrays: dict[str, Any] = {"t": self.t, "distance": self.distance}
         if self.stderr is not None:
             arrays["stderr"] = self.stderr
+        if self.pairs is not None:
+            arrays["pairs"] = self.pairs
         arrays["provenance"] = np.array(json.dumps(dict(self.provenance)))
 
         def fill(temporary: Path) -> None:
@@ -184,7 +199,7 @@ class Curve:
                 if name not in data:
                     raise ValueError(f"{path} must hold an array named {name}, got {', '.join(data) or 'none'}")
             provenance = json.loads(str(data["provenance"])) if "provenance" in data else {}
-            return cls(data["t"], data["distance"], data.get("stderr"), provenance)
+            return cls(data["t"], data["distance"], data.get("stderr"), provenance, data.get("pairs"))
 
 
 def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, overwrite: bool = False) -> Path:
@@ -204,13 +219,17 @@ def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, ov
         for key, value in first.provenance.items()
         if all(curve.provenance.get(key) == value for curve in curves.values())
     ]
-    lines.append(",".join(["t"] + ["layer"] * layered + ["distance"] + ["stderr"] * with_errors))
+    several = max(0 if curve.pairs is None else len(curve.pairs) for curve in curves.values())
+    columns = ["t"] + ["layer"] * layered + ["distance"] + ["stderr"] * with_errors
+    lines.append(",".join(columns + [f"{PAIR}{k + 1}" for k in range(several)]))
     for layer, curve in curves.items():
         errors: Iterable[float | None] = [None] * len(curve) if curve.stderr is None else curve.stderr.tolist()
-        for t, distance, error in zip(curve.t.tolist(), curve.distance.tolist(), errors, strict=True):
+        pairs = [[]] * len(curve) if curve.pairs is None else curve.pairs.T.tolist()
+        for t, distance, error, each in zip(curve.t.tolist(), curve.distance.tolist(), errors, pairs, strict=True):
             row = [f"{t:.0f}" if t.is_integer() and t < 2**53 else repr(t)]
             row += [str(layer)] * layered + [repr(distance)]
             row += ["" if error is None else repr(error)] * with_errors
+            row += [repr(value) for value in each] + [""] * (several - len(each))
             lines.append(",".join(row))
     return files.write_text(path, "\n".join(lines) + "\n", overwrite=overwrite)
 
@@ -247,7 +266,8 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
                 "write a first line such as t,distance"
             )
     columns = {name: names.index(name) for name in COLUMNS if name in names}
-    table: dict[int | None, list[tuple[float, float, float]]] = {}
+    columns |= {name: i for i, name in enumerate(names) if name.startswith(PAIR)}
+    table: dict[int | None, list[tuple[float, ...]]] = {}
     for number, line in rows[1:]:
         fields = next(csv.reader([line], delimiter=separator))
         try:
@@ -265,24 +285,24 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
         raise ValueError(f"{path} must hold rows of numbers below its header, got none")
     curves: dict[int | None, Curve] = {}
     for layer, points in table.items():
-        t, distance, stderr = np.array(points).T
+        t, distance, stderr, *pairs = np.array(points).T
+        pairs = [row for row in pairs if not np.isnan(row).all()]
         try:
-            curves[layer] = Curve(t, distance, None if np.isnan(stderr).all() else stderr, provenance)
+            stated = None if np.isnan(stderr).all() else stderr
+            curves[layer] = Curve(t, distance, stated, provenance, np.array(pairs) if pairs else None)
         except ValueError as error:
             raise ValueError(f"{path}{'' if layer is None else f', layer {layer}'}: {error}") from None
     return curves
 
 
-def _parse(fields: list[str], columns: Mapping[str, int], width: int) -> tuple[int | None, tuple[float, float, float]]:
-    """Return the layer and (t, distance, stderr) of one row; the error says what is wrong with it."""
+def _parse(fields: list[str], columns: Mapping[str, int], width: int) -> tuple[int | None, tuple[float, ...]]:
+    """Return the layer and (t, distance, stderr, pairs...) of one row; the error says what is wrong with it."""
     if len(fields) != width:
         raise ValueError(f"expected {width} columns, found {len(fields)}")
     numbers = {}
-    for name in ("t", "distance", "stderr"):
-        if name not in columns:
-            continue
-        entry = fields[columns[name]].strip()
-        if name == "stderr" and not entry:
+    for name, column in columns.items():
+        entry = fields[column].strip()
+        if name == "layer" or (not entry and name not in ("t", "distance")):
             continue
         try:
             numbers[name] = float(entry)
@@ -297,4 +317,5 @@ def _parse(fields: list[str], columns: Mapping[str, int], width: int) -> tuple[i
             layer = int(fields[columns["layer"]])
         except ValueError:
             raise ValueError("layer must be an integer") from None
-    return layer, (numbers["t"], numbers["distance"], numbers.get("stderr", np.nan))
+    pairs = (numbers.get(name, np.nan) for name in columns if name.startswith(PAIR))
+    return layer, (numbers["t"], numbers["distance"], numbers.get("stderr", np.nan), *pairs)

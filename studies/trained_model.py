@@ -74,7 +74,7 @@ def main():
             for layer in ((measured.depth + 1) // 2, measured.depth):
                 fit = measured.alpha(layer)
                 early, late = measured.alpha(layer, t_min=1, t_max=16), measured.alpha(layer, t_min=256)
-                row = (weights, bias, layer, fit.alpha, fit.stderr, early.alpha, late.alpha, late.stderr)
+                row = (weights, bias, layer, fit.alpha, fit.noise_stderr, early.alpha, late.alpha, late.noise_stderr)
                 row = dict(zip(COLUMNS, (*row, measured.pairs, *map(int, fit.window)), strict=True))
                 rows.append(row)
                 print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})

@@ -172,3 +172,42 @@ def _umask():
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+class TestPairs:
+    t = np.array([1.0, 2.0, 5.0])
+    pairs = np.array([[4.0, 2.0, 1.0], [1.0, 0.5, 0.25]])
+    mean = np.array([2.0, 1.0, 0.5])
+
+    def curve(self, **options):
+        return Curve(self.t, self.mean, **options, pairs=self.pairs)
+
+    def test_files_windows_and_equality_keep_them(self, tmp_path):
+        curve = self.curve(stderr=[0.1, 0.1, 0.1])
+        for read in (
+            Curve.from_csv(curve.to_csv(tmp_path / "c.csv")),
+            Curve.from_npz(curve.to_npz(tmp_path / "c.npz")),
+        ):
+            assert read == curve
+        assert curve.window(2).pairs.tolist() == self.pairs[:, 1:].tolist()
+        assert curve != Curve(self.t, self.mean, [0.1, 0.1, 0.1])
+
+    def test_layers_may_have_different_numbers_of_them(self, tmp_path):
+        lone = Curve(self.t, self.mean)
+        path = write_curves(tmp_path / "c.csv", {1: self.curve(), 2: lone})
+        assert path.read_text().splitlines()[0] == "t,layer,distance,pair_1,pair_2"
+        assert read_curves(path) == {1: self.curve(), 2: lone}
+
+    @pytest.mark.parametrize(
+        ("pairs", "message"),
+        [
+            ([[1, 2, 3]], "2 rows or more"),
+            ([[1, 2], [3, 4]], "of 3 values"),
+            ([[4, 2, 1], [1, 0.5, -0.25]], "pairs must be positive"),
+            ([[4, 2, 1], [1, 0.5, np.inf]], "finite"),
+            ([[4, 2, 1], [1, 0.6, 0.25]], "distance must be the geometric mean of the pairs, got 1.0 at index 1"),
+        ],
+    )
+    def test_refused(self, pairs, message):
+        with pytest.raises(ValueError, match=message):
+            Curve(self.t, self.mean, pairs=pairs)

@@ -106,7 +106,7 @@ plotting.plot_measurement(measured).figure
 for layer in (1, 2, 3, 4):
     fit = measured.alpha(layer)
     low, high = fit.window
-    print(f"layer {layer}   exponent {fit.alpha:.2f} ± {fit.stderr:.2f}   from t = {low:.0f} to {high:.0f}")
+    print(f"layer {layer}   exponent {fit.alpha:.2f} ± {fit.noise_stderr:.2f}   from t = {low:.0f} to {high:.0f}")
 
 # %% [markdown]
 # ## 7.2 Random directions: squares add

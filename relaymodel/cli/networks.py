@@ -111,12 +111,14 @@ def measure(
         )
     if output.csv is not None:
         output.written(measured.to_csv(output.csv, metric=metric, overwrite=force))
-    fits = [measured.alpha(layer, metric=metric, t_min=start) for layer in measured.layers if layer]
+    shown = [layer for layer in measured.layers if layer]
+    fits = [measured.alpha(layer, metric=metric, t_min=start) for layer in shown]
     output.write_figure(lambda: _draw(measured, metric, start))
     columns: dict[str, list[Any]] = {
-        "layer": [fit.layer for fit in fits],
-        "alpha": [fit.alpha for fit in fits],
+        "layer": shown,
+        "alpha": [fit.value for fit in fits],
         "stderr": [fit.stderr for fit in fits],
+        "noise_stderr": [fit.noise_stderr for fit in fits],
         "from_t": [int(fit.window[0]) for fit in fits],
         "to_t": [int(fit.window[1]) for fit in fits],
     }
@@ -127,7 +129,7 @@ def measure(
     for key, value in measured.provenance.items():
         print(f"{key + ':':14} {value}")
     print()
-    print_table(columns, {"alpha": 4, "stderr": 2})
+    print_table(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})
 
 
 def _layers(text: str) -> list[int]:

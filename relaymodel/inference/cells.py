@@ -107,9 +107,8 @@ class Cells:
                 partial=float(-(y[-1] - y[0]) / (x[-1] - x[0])),
             )
         centre = np.add.reduceat(x, starts) / sizes
-        relative = None
-        if curve.stderr is not None and np.any(curve.stderr > 0):
-            stated = curve.stderr / curve.distance
+        relative, stated = None, _stated(curve)
+        if np.any(stated > 0):
             middle = np.median(stated[stated > 0])
             if not FINEST < middle < 1 / FINEST:
                 raise ValueError(
@@ -197,6 +196,18 @@ class Cells:
             inside[k] = (1 + 2 * np.sum((1 - lag / n) * np.exp(-lag * (last[k] - first[k]) / ((n - 1) * tau)))) / n
         averaged: Array = upper + upper.T + np.diag(inside)
         return averaged
+
+
+def _stated(curve: Curve) -> Array:
+    """Return the relative standard error of each distance (T,), 0 where it is not known.
+
+    Of pairs, once each has been freed of a factor of its own, which is no noise of an exponent.
+    """
+    if curve.pairs is None:
+        return np.zeros(len(curve)) if curve.stderr is None else curve.stderr / curve.distance
+    logs, length = np.log(curve.pairs), np.gradient(np.log(curve.t))
+    own = logs - (logs @ length / length.sum())[:, None]
+    return np.asarray(own.std(axis=0, ddof=1) / np.sqrt(len(own)))
 
 
 def _profile(x: Array, square: Array) -> Array:

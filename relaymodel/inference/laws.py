@@ -10,8 +10,8 @@ from relaymodel.curve import Curve
 from relaymodel.display import table
 from relaymodel.inference.cells import Cells, UnderdeterminedError, window
 from relaymodel.inference.noise import Noise
-from relaymodel.inference.pairs import pool
 from relaymodel.inference.parameters import Coordinates
+from relaymodel.inference.pool import pool
 from relaymodel.inference.problem import prompt_of, starting_points
 from relaymodel.inference.regression import Problem, Solution, least_difference, solve
 from relaymodel.inference.shape import Shape
@@ -204,8 +204,7 @@ def compare_laws(
     >>> found.best.name, found["power law"].aicc - found.best.aicc > 20
     ('relay model', True)
     """
-    pairs = pool(curves)
-    used = window(pairs.curve, t_min, t_max)
+    used = window(pool(curves), t_min, t_max)
     cells = Cells.of(used)
     y = cells.log(used)
     if cells.x.size < 9:
@@ -243,7 +242,7 @@ def compare_laws(
         left_out=left_out,
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
-        provenance=pairs.curve.provenance,
+        provenance=used.provenance,
     )
 
 

@@ -10,7 +10,8 @@ from relaymodel.curve import Curve
 from relaymodel.display import figure, table
 from relaymodel.inference.cells import LEAST, Cells, UnderdeterminedError, window
 from relaymodel.inference.drift import Drift, drifting
-from relaymodel.inference.pairs import pool
+from relaymodel.inference.estimate import Estimate
+from relaymodel.inference.pool import pool
 from relaymodel.inference.power_law import fit_power_law
 from relaymodel.inference.series import HIGHEST, fit_series, truncation
 from relaymodel.inference.smoothing import smooth
@@ -33,8 +34,8 @@ FOLLOWED, QUIET = 0.7, 1e-9
 scatter in log D is less than this."""
 
 
-@dataclass(frozen=True)
-class Limit:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Limit(Estimate):
     """The exponent's limit; see `extrapolate_exponent`.
 
     Attributes
@@ -57,10 +58,6 @@ class Limit:
         How the value was found, and what the curve says of itself.
     """
 
-    value: float
-    stderr: float
-    lower: float
-    upper: float
     noise_stderr: float
     truncation: float
     degree: int
@@ -76,6 +73,9 @@ class Limit:
             f"t = {self.window[0]:.6g}..{self.window[1]:.6g})"
         )
 
+    def __str__(self) -> str:
+        return repr(self)
+
     def _repr_html_(self) -> str:
         rows = [
             ("limit of α", figure(self.value, self.stderr)),
@@ -90,7 +90,7 @@ class Limit:
 
 
 def extrapolate_exponent(
-    source: Curve | RelayModel | Sequence[Curve],
+    curve: Curve | RelayModel | Sequence[Curve],
     *,
     t_min: float | None = None,
     t_max: float | None = None,
@@ -122,7 +122,7 @@ def extrapolate_exponent(
 
     Parameters
     ----------
-    source
+    curve
         A curve, a list of curves of independent pairs on the same t, or a model.  Of pairs, the geometric mean is used,
         with a stderr that says how they differ.  Of a model, `local_exponent` is taken at 11 points, not the limit that
         is known.
@@ -142,7 +142,7 @@ def extrapolate_exponent(
         exponent does not settle within it, and one too noisy to know the limit to 1.  `partial` is the `PowerLaw` of
         the window, or the slope if there are fewer than 6 points.
     TypeError, ValueError
-        For a source that is neither, a `prompt` beside a model, a degree that is not 1 to 8, a prompt below 0.
+        For what is neither, a `prompt` beside a model, a degree that is not 1 to 8, a prompt below 0.
 
     Examples
     --------
@@ -158,17 +158,16 @@ def extrapolate_exponent(
         degree = positive_integer("degree", degree)
         if degree > HIGHEST:
             raise ValueError(f"degree must be at most {HIGHEST}, got {degree}; beyond it rounding errors take over")
-    if isinstance(source, RelayModel):
+    if isinstance(curve, RelayModel):
         if prompt is not None:
             raise ValueError(f"prompt must be left out for a model, which has its own, got {prompt!r}")
-        return _of_model(source, t_min, t_max, DEGREE if degree is None else degree)
-    if isinstance(source, (list, tuple)):
-        source = pool(source).curve
-    if not isinstance(source, Curve):
+        return _of_model(curve, t_min, t_max, DEGREE if degree is None else degree)
+    if not isinstance(curve, (Curve, list, tuple)):
         raise TypeError(
-            f"source must be a Curve or a RelayModel, or a list of Curves, got one of type {type(source).__name__}"
+            f"curve must be a Curve or a RelayModel, or a list of Curves, got one of type {type(curve).__name__}"
         )
-    return _of_curve(source, t_min, t_max, degree, _prompt(source, prompt))
+    curve = pool(curve)
+    return _of_curve(curve, t_min, t_max, degree, _prompt(curve, prompt))
 
 
 def _prompt(curve: Curve, prompt: int | None) -> int:

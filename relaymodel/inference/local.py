@@ -11,7 +11,7 @@ from relaymodel.curve import Curve
 from relaymodel.display import figure, table
 from relaymodel.inference.calibration import inflation
 from relaymodel.inference.cells import Array, Cells, part
-from relaymodel.inference.pairs import pool
+from relaymodel.inference.pool import pair_errors, pool
 from relaymodel.inference.smoothing import smooth
 
 POINTS = 41
@@ -103,8 +103,7 @@ def estimate_exponent(
     >>> np.round(local.alpha, 4)  # 1 - 1/log t
     array([0.7829, 0.8914])
     """
-    pairs = pool(curve)
-    used = part(pairs.curve, t_min, t_max)
+    used = part(pool(curve), t_min, t_max)
     if t is None:
         at = np.geomspace(used.t[0], used.t[-1], POINTS)
         at[-1] = used.t[-1]
@@ -119,10 +118,10 @@ def estimate_exponent(
     cells = Cells.of(used)
     y = cells.log(used)
     fit = smooth(cells, y, np.log(at))
-    if pairs.count:
-        variance = fit.bias + pairs.errors(used, cells, fit.functional) ** 2
-    else:
+    if used.pairs is None:
         variance = fit.variance * inflation(cells, y, np.log(at)) ** 2 + fit.lasting
+    else:
+        variance = fit.bias + pair_errors(used, cells, fit.functional) ** 2
     return LocalExponent(
         t=at,
         alpha=fit.alpha,

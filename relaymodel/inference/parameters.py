@@ -29,39 +29,6 @@ GRID: dict[str, tuple[float, ...]] = {
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """One parameter of a fit.
-
-    Attributes
-    ----------
-    value, stderr
-        Best value and standard error; the error is 0 for a parameter that was held.
-    lower, upper
-        95 % interval, by profile likelihood.  An end that the curve does not set is that of the parameter's range.
-    fitted
-        Whether it was fitted, and not held.
-    identified
-        Whether the curve sets both ends of the interval.
-    """
-
-    value: float
-    stderr: float
-    lower: float
-    upper: float
-    fitted: bool = True
-    identified: bool = True
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __str__(self) -> str:
-        if not self.fitted:
-            return f"{self.value:.6g} (held)"
-        ends = f"{self.value:.4g} (95 %: {self.lower:.4g} to {self.upper:.4g}"
-        return ends + (")" if self.identified else ", not determined)")
-
-
-@dataclass(frozen=True)
 class Coordinates:
     """Which parameters move, and the way from coordinates of order 1 to their values and back."""
 

@@ -10,8 +10,9 @@ from relaymodel.curve import Curve
 from relaymodel.display import figure, table
 from relaymodel.inference.adequacy import smooth_misfit
 from relaymodel.inference.cells import LEAST, Array, Cells, window
+from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.noise import linear_errors
-from relaymodel.inference.pairs import pool
+from relaymodel.inference.pool import pair_errors, pool
 from relaymodel.inference.smoothing import Smooth, smooth
 
 LEVEL = 0.05
@@ -19,14 +20,15 @@ SIGNIFICANT = 3.84
 """Square of a drift, in its errors, that a true power law exceeds one time in twenty."""
 
 
-@dataclass(frozen=True)
-class PowerLaw:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PowerLaw(Estimate):
     r"""The power law $D \approx A t^{-\alpha}$ of a window; see `fit_power_law`.
 
     Attributes
     ----------
-    alpha, stderr
-        Exponent, and its standard error: noise, correlated along t, and drift of the exponent in the window.
+    value, stderr, lower, upper
+        The exponent (also `alpha`), its standard error (noise, correlated along t, and drift of the exponent in the
+        window), and the 95 % interval, 1.96 errors to each side.
     noise_stderr
         The part of it that comes from noise alone.
     naive_stderr
@@ -34,6 +36,8 @@ class PowerLaw:
     amplitude, amplitude_stderr
         A, which is D extrapolated to t = 1, and its standard error by the same account; 0 or infinite beyond float64,
         as from a window far from t = 1.
+    each
+        The exponent of each pair, whose mean is the value; empty for a curve without pairs.
     window, points
         First and last t, and the number of points.
     drift, drift_stderr
@@ -49,12 +53,11 @@ class PowerLaw:
         How the values were found, and what the curve says of itself.
     """
 
-    alpha: float
-    stderr: float
     noise_stderr: float
     naive_stderr: float
     amplitude: float
     amplitude_stderr: float
+    each: tuple[float, ...] = ()
     window: tuple[float, float]
     points: int
     drift: float
@@ -66,11 +69,19 @@ class PowerLaw:
     method: str = "least squares of log D on log t"
     provenance: Mapping[str, str] = field(default_factory=dict, hash=False)
 
+    @property
+    def alpha(self) -> float:
+        """The exponent."""
+        return self.value
+
     def __repr__(self) -> str:
         return (
             f"PowerLaw(alpha = {figure(self.alpha, self.stderr)}, t = {self.window[0]:.6g}..{self.window[1]:.6g}, "
             f"{'adequate' if self.adequate else 'not adequate'}, drift = {figure(self.drift, self.drift_stderr)})"
         )
+
+    def __str__(self) -> str:
+        return repr(self)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -127,8 +138,7 @@ def fit_power_law(
     >>> fit_power_law(Curve(t, np.log(t) / t))  # the limit is 1
     PowerLaw(alpha = ..., t = 100..1e+07, not adequate, drift = ...)
     """
-    pairs = pool(curve)
-    used = window(pairs.curve, t_min, t_max)
+    used = window(pool(curve), t_min, t_max)
     cells = Cells.of(used)
     y = cells.log(used)
     fit = smooth(cells, y, np.empty(0))
@@ -141,8 +151,10 @@ def fit_power_law(
     residual = y - line @ (log_amplitude, alpha)
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
     drift, drift_stderr, p_value = _bend(cells, y, fit.noise, fit.shared, fit.freedom)
-    if pairs.count:
-        variance = pairs.errors(used, cells, functional.T) ** 2
+    each: tuple[float, ...] = ()
+    if used.pairs is not None:
+        variance = pair_errors(used, cells, functional.T) ** 2
+        each = tuple(float(functional[1] @ cells.mean(row)) for row in np.log(used.pairs))
     else:
         design = line if p_value >= LEVEL else _polynomial(cells, y, fit)
         variance = np.diag(functional @ fit.shared @ functional.T)
@@ -154,9 +166,13 @@ def fit_power_law(
     with np.errstate(over="ignore"):
         amplitude = float(np.exp(log_amplitude))
     centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
+    value, stderr = float(alpha) + 0.0, float(np.sqrt(variance[1] + misfit))
     return PowerLaw(
-        alpha=float(alpha) + 0.0,
-        stderr=float(np.sqrt(variance[1] + misfit)),
+        value=value,
+        stderr=stderr,
+        lower=value - 1.96 * stderr,
+        upper=value + 1.96 * stderr,
+        each=each,
         noise_stderr=float(np.sqrt(variance[1])),
         naive_stderr=float(naive),
         amplitude=amplitude,

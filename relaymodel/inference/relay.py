@@ -11,9 +11,10 @@ from relaymodel.curve import Curve
 from relaymodel.display import table
 from relaymodel.inference.adequacy import lack_of_fit
 from relaymodel.inference.cells import window
+from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.noise import Noise
-from relaymodel.inference.pairs import pool
-from relaymodel.inference.parameters import BOUNDS, Coordinates, Estimate, outward, slope
+from relaymodel.inference.parameters import BOUNDS, Coordinates, outward, slope
+from relaymodel.inference.pool import deviations, pool
 from relaymodel.inference.problem import prompt_of, relay_problem, starting_points
 from relaymodel.inference.regression import Problem, Solution, fixed, profile, shifts, solve
 from relaymodel.inference.shape import Shape
@@ -199,12 +200,11 @@ def fit(
     (6.0, 0.5, 7.0)
     """
     if isinstance(curves, Mapping):
-        used, layers, deviations = _layers(curves, t_min, t_max, depth)
-        depth = float(max(curves))
+        used, layers = _layers(curves, t_min, t_max, depth)
+        depth, differing = float(max(curves)), np.empty((0, len(used[0])))
     else:
-        pairs = pool(curves)
-        one = window(pairs.curve, t_min, t_max)
-        used, layers, deviations = [one], (None,), pairs.part(one)
+        used, layers = [window(pool(curves), t_min, t_max)], (None,)
+        differing = deviations(used[0])
     P = prompt_of(used[0], prompt)
     if used[0].t[-1] > LATEST:
         raise ValueError(f"t must be at most {LATEST:g} in a fit, got {used[0].t[-1]:g}; choose t_max")
@@ -221,9 +221,9 @@ def fit(
     solution = solve(problem, noise, starting_points(problem, coordinates))
     if robust:
         problem, solution = _robust(problem, noise, solution, used, P, coordinates, layers, factor)
-    if deviations.shape[0]:
+    if len(differing):
         cells = problem.cells
-        solution = shifts(problem, noise, solution, np.stack([cells.mean(row) for row in deviations]))
+        solution = shifts(problem, noise, solution, np.stack([cells.mean(row) for row in differing]))
     estimates = _estimates(problem, noise, solution, coordinates)
     natural = np.array([slope(name, estimates[name].value) for name in coordinates.moving])
     p = problem.size
@@ -251,7 +251,7 @@ def fit(
         layers=layers,
         window=(float(used[0].t[0]), float(used[0].t[-1])),
         points=len(used[0]),
-        pairs=deviations.shape[0],
+        pairs=len(differing),
         model=_model(problem, noise, solution, coordinates, P),
         provenance=used[0].provenance,
     )
@@ -259,7 +259,7 @@ def fit(
 
 def _layers(
     curves: Mapping[int, Curve], t_min: float | None, t_max: float | None, depth: float | None
-) -> tuple[list[Curve], tuple[int | None, ...], Array]:
+) -> tuple[list[Curve], tuple[int | None, ...]]:
     """Return the curves of several layers on the t that they share, and their depths."""
     if depth is not None:
         raise ValueError(f"depth must be None for layers fitted at once, whose depths are their keys, got {depth!r}")
@@ -279,7 +279,7 @@ def _layers(
         here = np.searchsorted(curve.t, common)
         stderr = None if curve.stderr is None else curve.stderr[here]
         used.append(window(Curve(common, curve.distance[here], stderr, curve.provenance), t_min, t_max))
-    return used, tuple(layers), np.empty((0, len(used[0])))
+    return used, tuple(layers)
 
 
 def _robust(

@@ -68,11 +68,12 @@ def plot_layer_exponents(
     """
     ax = axes(ax)
     for label, measured in labelled("measurements", measurements, Measurement).items():
-        fits = [measured.alpha(layer, metric=metric, t_min=t_min) for layer in measured.layers if layer]
+        layers = [layer for layer in measured.layers if layer]
+        fits = [measured.alpha(layer, metric=metric, t_min=t_min) for layer in layers]
         ax.errorbar(
-            [fit.layer for fit in fits],
-            [fit.alpha for fit in fits],
-            yerr=[fit.stderr for fit in fits],
+            layers,
+            [fit.value for fit in fits],
+            yerr=[fit.noise_stderr for fit in fits],
             marker="o",
             markersize=5,
             capsize=3,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 import relaymodel as rm
 from relaymodel.cli import main
@@ -97,7 +98,9 @@ def test_alpha_is_the_mean_over_pairs_with_its_standard_error():
     fit = planted(alphas).alpha(1, t_min=10)
     assert fit.each == pytest.approx(alphas, abs=1e-12)
     assert fit.alpha == pytest.approx(np.mean(alphas), abs=1e-12)
-    assert fit.stderr == pytest.approx(np.std(alphas, ddof=1) / 2, abs=1e-12)
+    over_pairs = np.std(alphas, ddof=1) / 2 * student.ppf(0.975, 3) / 1.96
+    assert fit.stderr == fit.noise_stderr == pytest.approx(over_pairs, rel=1e-6)
+    assert (fit.provenance["layer"], fit.provenance["pairs"]) == ("1", "4")
     assert fit.window == (10, 2000)
     # 1 - cos is quadratic in the distance
     assert planted(alphas).alpha(1, metric="cosine").alpha == pytest.approx(2 * np.mean(alphas), abs=1e-3)
@@ -119,8 +122,34 @@ def test_equal_lengths_of_log_t_weigh_the_same():
     bent = planted([1.0])
     t = bent.t
     bent.euclidean[:] = np.where(t < 100, t**-1.0, 100**-0.5 * t**-0.5)
-    both = Measurement(t, (1,), np.repeat(bent.euclidean, 2, 0), np.ones((2, 2, 1, t.size)), bent.radial, 10, 1, 2e-16)
-    assert both.alpha(1, t_min=10, t_max=1000).alpha == pytest.approx(0.75, abs=0.01)
+    assert bent.alpha(1, t_min=10, t_max=1000).alpha == pytest.approx(0.75, abs=0.01)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.05], ids=["straight", "bent"])
+def test_one_measurement_gives_one_exponent_whichever_way_it_is_asked(rng, tmp_path, bend):
+    """By layer, from the pairs' curves, from the mean curve, and from files of it: value, errors and verdict."""
+    walks = 0.02 * np.cumsum(rng.standard_normal((8, 400)), axis=1) / np.sqrt(np.arange(1, 401))
+    factors = rng.standard_normal((8, 1))  # of each pair, which change no exponent
+    several = planted(np.full(8, 0.6), steps=400)
+    several.euclidean[:, 0] *= np.exp(factors + walks - bend * np.log(several.t) ** 2)
+    direct = several.alpha(1)
+    curve = several.curve(1)
+    asked = {
+        "pairs": rm.fit_power_law([several.curve(1, pair=k) for k in range(8)]),
+        "mean": rm.fit_power_law(curve),
+        "csv": rm.fit_power_law(rm.Curve.from_csv(curve.to_csv(tmp_path / "c.csv"))),
+        "npz": rm.fit_power_law(rm.Curve.from_npz(curve.to_npz(tmp_path / "c.npz"))),
+        "layers": rm.fit_power_law(rm.Curve.from_csv(several.to_csv(tmp_path / "l.csv"), layer=1)),
+        "window": rm.fit_power_law(curve.window(16)),
+    }
+    assert direct.adequate == (bend == 0)
+    for way, law in asked.items():
+        for name in ("value", "stderr", "lower", "upper", "noise_stderr", "p_value", "each", "drift_stderr"):
+            assert getattr(law, name) == pytest.approx(getattr(direct, name), rel=1e-9), (way, name)
+        assert law.adequate == direct.adequate, way
+    assert direct.value == pytest.approx(np.mean(direct.each), abs=1e-12)
+    relaxed = direct.noise_stderr * 1.96 / student.ppf(0.975, 7)
+    assert relaxed == pytest.approx(np.std(direct.each, ddof=1) / np.sqrt(8), rel=1e-6)
 
 
 def test_points_within_rounding_are_left_out():

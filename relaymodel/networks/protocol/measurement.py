@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from relaymodel import files
+    from relaymodel.inference import PowerLaw
 
 Array = NDArray[np.float64]
 
 METRICS = ("euclidean", "relative", "cosine")
-START = 16.0  # below it a curve bends too much for a power law
 CLEARANCE = 3.0
 """A distance this many times above the floor is about 6 % too large, since rounding adds in squares."""
 
@@ -38,36 +38,6 @@ def rounding(precision: float, layers: Any) -> Array:
     r"""Return $f_l/|x|$, the relative difference of two runs that rounding makes behind block l (see `Measurement`)."""
     sums = SUMS if precision <= SINGLE else 1.0
     return np.asarray(sums * precision * np.sqrt((np.asarray(layers, dtype=np.float64) + 1) / 3))
-
-
-@dataclass(frozen=True)
-class MeasuredExponent:
-    """The exponent of a power law fitted to each pair's curve in a window, and its mean over pairs.
-
-    Attributes
-    ----------
-    alpha, stderr
-        Mean over pairs, and its standard error over pairs; with one pair, the fit's own standard error.
-    each
-        Shape (K,): the exponent of each pair.
-    layer, window, points, metric, method
-        Where and how it was read.
-    """
-
-    alpha: float
-    stderr: float
-    each: tuple[float, ...]
-    layer: int
-    window: tuple[float, float]
-    points: int
-    metric: str
-    method: str
-
-    def __repr__(self) -> str:
-        return (
-            f"MeasuredExponent(layer {self.layer}: alpha = {self.alpha:.3f} +- {self.stderr:.3f}, "
-            f"t = {self.window[0]:.6g}..{self.window[1]:.6g}, {len(self.each)} pairs)"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +124,8 @@ class Measurement:
     def curve(self, layer: int, *, metric: str = "euclidean", pair: int | None = None) -> Curve:
         """Return the forgetting curve at one layer: the geometric mean over pairs, or that of one pair.
 
-        The standard error is that of the mean of log distances over pairs.  Tokens at which a pair is not clear of
-        rounding are left out, and counted in the provenance.
+        The standard error is that of the mean of log distances over pairs, which the curve carries along.  Tokens at
+        which a pair is not clear of rounding are left out, and counted in the provenance.
 
         Raises `ValueError` if the distance is exactly 0 somewhere (a sliding window has lost the prompt) or fewer than
         two tokens are clear of rounding.
@@ -179,7 +149,8 @@ class Measurement:
         facts = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(logs))}
         if left_out:
             facts["left out"] = f"{left_out} tokens within {CLEARANCE:g} times the rounding of the states"
-        return Curve(self.t[keep].astype(np.float64), mean, error, facts)
+        each = None if error is None else distance[:, keep]
+        return Curve(self.t[keep].astype(np.float64), mean, error, facts, each)
 
     def curves(self, *, metric: str = "euclidean") -> dict[int | None, Curve]:
         """Return {layer: curve} of all layers at which the runs differ; see `curve`."""
@@ -187,36 +158,14 @@ class Measurement:
 
     def alpha(
         self, layer: int, *, t_min: float | None = None, t_max: float | None = None, metric: str = "euclidean"
-    ) -> MeasuredExponent:
-        """Return the exponent at one layer: a power law for each pair, then mean and standard error over pairs.
+    ) -> PowerLaw:
+        """Return the exponent at one layer: `fit_power_law` of its curve, errors over pairs (THEORY section 9).
 
-        Errors over pairs, since positions are strongly correlated (THEORY section 9); with one pair, the error of
-        `fit_power_law`.  Each fit is least squares of log D on log t in which every length of log t weighs the same.
-        The window starts by default at t = 16, or at the first token if less than a decade would remain.
+        The layer and the metric are in its provenance, the exponent of each pair is in `each`.
         """
-        whole = self.curve(layer, metric=metric)
-        last = whole.t[-1]
-        start = float(t_min) if t_min is not None else START if last >= 10 * START else whole.t[0]
-        several = self.pairs > 1
-        curves = [self.curve(layer, metric=metric, pair=k).window(start, t_max) for k in range(self.pairs)]
-        each = [_slope(curve) for curve in curves]
-        if several:
-            alpha, error = float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(self.pairs))
-        else:
-            from relaymodel.inference import fit_power_law
+        from relaymodel.inference import fit_power_law
 
-            law = fit_power_law(curves[0])
-            alpha, error = law.alpha, law.stderr
-        return MeasuredExponent(
-            alpha,
-            error,
-            tuple(each) if several else (alpha,),
-            layer,
-            (float(curves[0].t[0]), float(curves[0].t[-1])),
-            len(curves[0]),
-            metric,
-            "power law for each pair; " + ("standard error over pairs" if several else "one pair: error of the fit"),
-        )
+        return fit_power_law(self.curve(layer, metric=metric), t_min=t_min, t_max=t_max)
 
     def to_csv(self, path: files.PathLike, *, metric: str = "euclidean", overwrite: bool = False) -> Path:
         """Write the curves of all layers to one CSV file, which `Curve.from_csv(path, layer=...)` reads."""
@@ -270,7 +219,7 @@ class Measurement:
             if self._differs(layer):
                 fit = self.alpha(layer)
                 window = f"{fit.window[0]:g} to {fit.window[1]:g}"
-                rows.append(f"<tr><td>{layer}</td><td>{fit.alpha:.3f} ± {fit.stderr:.3f}</td><td>{window}</td></tr>")
+                rows.append(f"<tr><td>{layer}</td><td>{fit.value:.3f} ± {fit.stderr:.3f}</td><td>{window}</td></tr>")
         facts = "<br>".join(escape(f"{key}: {value}") for key, value in self.provenance.items())
         return f"<table><tr><th>layer</th><th>α</th><th>window of t</th></tr>{''.join(rows)}</table><p>{facts}</p>"
 
@@ -296,11 +245,3 @@ class Measurement:
                 f"{layer} * {self.window - 1} = {layer * (self.window - 1)} tokens; nothing can be fitted beyond"
             )
         raise ValueError(f"{where}: the two runs do not differ there, and no exponent can be fitted")
-
-
-def _slope(curve: Curve) -> float:
-    """Return the exponent of a power law: least squares, a point weighing the length of log t that it stands for."""
-    x, y = np.log(curve.t), np.log(curve.distance)
-    weights = np.gradient(x)
-    weights[[0, -1]] /= 2  # as in the trapezoidal rule
-    return float(-np.polyfit(x, y, 1, w=np.sqrt(weights))[0])

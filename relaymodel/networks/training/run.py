@@ -154,8 +154,8 @@ class Run:
             measured = measure_checkpoint(network, self.corpus, self.recipe, self.seed, bias)
             name = f"{arm.replace(' ', '-')}-{step:06d}.csv"
             measured.to_csv(self.folder / "curves" / name, overwrite=True)
-            fits = [measured.alpha(layer) for layer in measured.layers]
-            record["alpha"][arm] = [[fit.layer, fit.alpha, fit.stderr, *fit.window] for fit in fits]
+            fits = {layer: measured.alpha(layer) for layer in measured.layers}
+            record["alpha"][arm] = [[layer, fit.value, fit.noise_stderr, *fit.window] for layer, fit in fits.items()]
         return record
 
     def _save(self, step: int, losses: list[float]) -> None:

@@ -34,7 +34,7 @@ def untrained_network(workspace: Workspace) -> Verdict:
         local = [measured.alpha(layer, t_min=first, t_max=last).alpha for first, last in WINDOWS]
         whole = measured.alpha(layer)
         rising &= bool(np.all(np.diff(local) > 0))
-        rows.append((layer, *local, whole.alpha, whole.stderr))
+        rows.append((layer, *local, whole.alpha, whole.noise_stderr))
     last = rows[-1][-2]
     workspace.table(
         "untrained",
@@ -114,9 +114,9 @@ def trained_network(workspace: Workspace) -> Verdict:
         middle = (network.depth + 1) // 2
         found[name] = measure(network, pairs, layers=(middle, network.depth))
     rows = [
-        (name, fit.layer, fit.alpha, fit.stderr)
+        (name, layer, fit.alpha, fit.noise_stderr)
         for name, measured in found.items()
-        for fit in (measured.alpha(layer) for layer in measured.layers)
+        for layer, fit in ((layer, measured.alpha(layer)) for layer in measured.layers)
     ]
     workspace.table(
         "trained",
