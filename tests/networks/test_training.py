@@ -115,7 +115,7 @@ class TestFolder:
             np.testing.assert_array_equal(stored.stderr, anew.stderr)
             row = next(row for row in training.rows if (row.arm, row.seed, row.step, row.layer) == (arm, 1, 24, layer))
             fit = measured.alpha(layer)
-            assert (row.alpha, row.stderr, row.from_t, row.to_t) == (fit.alpha, fit.stderr, *fit.window)
+            assert (row.alpha, row.stderr, row.from_t, row.to_t) == (fit.alpha, fit.noise_stderr, *fit.window)
 
     def test_seeds_differ_and_arms_of_a_seed_start_alike(self, folder, training):
         assert weights(folder / "plain-seed-0", 0) != weights(folder / "plain-seed-1", 0)
