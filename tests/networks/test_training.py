@@ -133,7 +133,6 @@ class TestFolder:
         """Uniform attention, P = 16, one layer: the shares of the relay model, P/(P+t) and (P+t)/(P+2t)."""
         t = np.arange(1.0, 81)
         x, weight = np.log(t), np.gradient(np.log(t))
-        weight[[0, -1]] /= 2
         for arm, share in ((PLAIN, 16 / (16 + t)), (ADDED, (16 + t) / (16 + 2 * t))):
             expected = -np.polyfit(x, np.log(share), 1, w=np.sqrt(weight))[0]
             # what the residual stream holds by chance varies between prompts by some percent
