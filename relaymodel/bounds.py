@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from relaymodel.checks import Number, real, show
 from relaymodel.exact.ball import end_position, refine
 from relaymodel.exact.powersums import power_sums
+from relaymodel.exact.precision import working
 from relaymodel.exact.residues import scale_up, stack
 from relaymodel.exact.spectrum import path_coefficients, poles, tail_sums
 from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, rounding_error, times
@@ -44,7 +45,8 @@ class Bracket:
     @property
     def tightness(self) -> Any:
         """The quotient upper / lower, at least 1; 1 means that the bound is an equality."""
-        return self.upper / self.lower
+        with working():
+            return self.upper / self.lower
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from relaymodel import plotting
 # ## 6.1 The weight of one token
 #
 # The stack is linear. So the state at position $n$ is a weighted sum of all sources $s \le n$, and
-# `rm.token_influence(model, source, position)` is the weight. (The prompt length of the model plays no role here.)
+# `rm.token_influence(model, source, target)` is the weight. (The prompt length of the model plays no role here.)
 #
 # In this notebook we choose $\rho = 1 - a$ and $\lambda = a$: each layer mixes the part $a$ of the mean with the part
 # $1 - a$ of the token itself. Then all weights on a token add up to 1, and each can be read as a share.
@@ -183,7 +183,8 @@ print(f"first of a million, 12 layers: exact {exact:.4f}, continuum {cell:.4f}, 
 assert 0.13 < cell / exact - 1 < 0.15
 
 # %% [markdown]
-# The continuum is 14 % off, at a million tokens. It is *not* a matter of longer texts: the first tokens are always only
+# The continuum, integrated over the token's cell, is 14 % off at a million tokens (its density at $1/n$ itself is 39 %
+# low). It is *not* a matter of longer texts: the first tokens are always only
 # one, two, three, and never a continuum. If a statement is about the first token, use exact weights.
 #
 # **Exercise 6.4.** Compare the exact weight of the *tenth* token with the density at its middle, $q(9.5/n)/n$, for $L =

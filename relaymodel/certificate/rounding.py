@@ -14,6 +14,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from relaymodel.checks import Number
+from relaymodel.exact.precision import working
 
 Array = NDArray[np.float64]
 
@@ -35,8 +36,9 @@ def above(value: float) -> float:
 
 def exponential(exponent: float) -> Number:
     """Return a number of at least e^exponent: a float, or an integer where floats end."""
-    value = arb(exponent).exp()
-    top: arb = (value + value.rad()).upper()
+    with working():
+        value = arb(exponent).exp()
+        top: arb = (value + value.rad()).upper()
     if top < LARGE:
         return math.nextafter(float(top), math.inf)
     mantissa, power = top.man_exp()

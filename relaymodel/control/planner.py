@@ -11,6 +11,7 @@ from relaymodel.control.reminders import carried
 from relaymodel.control.response import check_positive
 from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball
+from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import rational
 from relaymodel.model import RelayModel
 from relaymodel.simulation.reminders import ReminderBlocks, Reminders
@@ -153,7 +154,8 @@ def _block(model: RelayModel, level: Number, horizon: int) -> ReminderPlan:
         if k == horizon or abs(end(k) / float(exact) - 1) > CLOSE:
             return k == horizon or end(k) > exact
         # equal to 60 digits counts as held
-        return not influence_ball(model.with_prompt(P + k), horizon - k, 60) < arb(rational(exact))
+        with working(bits=256):
+            return not influence_ball(model.with_prompt(P + k), horizon - k, 60) < arb(rational(exact))
 
     count = _least(holds, horizon)
     reasons = "the prompt alone holds the level"

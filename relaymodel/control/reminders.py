@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from relaymodel.checks import demand, numbers, show
 from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball, token_influence
+from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import rational
 from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
@@ -169,6 +170,7 @@ def _tokens(blocks: Integers) -> Integers:
 def _block(model: RelayModel, start: int, stop: int, n: int) -> float:
     """Return K(n, P + stop) - K(n, P + start - 1) from balls with digits to spare."""
     P = model.prompt
-    whole = arb(rational(model.saturation))
-    upto = whole if P + stop == n else influence_ball(model.with_prompt(P + stop), n - P - stop, 50)
-    return float((upto - influence_ball(model.with_prompt(P + start - 1), n - P - start + 1, 50)).mid())
+    with working(bits=256):
+        whole = arb(rational(model.saturation))
+        upto = whole if P + stop == n else influence_ball(model.with_prompt(P + stop), n - P - stop, 50)
+        return float((upto - influence_ball(model.with_prompt(P + start - 1), n - P - start + 1, 50)).mid())

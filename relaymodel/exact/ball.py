@@ -93,8 +93,8 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     return refine(evaluate, model, digits, lost, absolute=True)
 
 
-def token_influence_ball(model: RelayModel, source: int, position: int, digits: int = 50) -> arb:
-    r"""Return the weight of source token s on position n as a ball (THEORY section 2).
+def token_influence_ball(model: RelayModel, source: int, target: int, digits: int = 50) -> arb:
+    r"""Return the weight of token s, `source`, on token n, `target`, as a ball (THEORY section 2).
 
     $\sum_g \mathrm{Res}_{z=-g} f(z) \frac{\Gamma(s-z)\Gamma(n)}{\Gamma(s)\Gamma(n+1-z)}$ for $s<n$, $f(n)$ for
     $s=n$, 0 for $s>n$.  The prompt length of the model plays no role.
@@ -103,7 +103,7 @@ def token_influence_ball(model: RelayModel, source: int, position: int, digits: 
     >>> print(token_influence_ball(RelayModel.uniform(prompt=1, depth=1, relay=1), 3, 4).str(5, radius=False))
     0.25000
     """
-    s, n = positive_integer("source", source), positive_integer("position", position)
+    s, n = positive_integer("source", source), positive_integer("target", target)
     if s > n:
         return arb(0)
     if s == n:

@@ -14,6 +14,10 @@ $$ \sum_k E_k \hat h_k = \sum_n y^{-n} \sum_j A_{nj} \lambda^j $$
 
 with constants A: one small matrix product for all t, instead of Newton's identities at each t.
 
+It is kept because it is measured to be worth its place: on 8192 points from 1 to 1e8 behind 64 tokens Newton's
+identities take 7.6 times as long at L = 12 and 16 times at L = 64 (1.9 at L = 6, 1.1 at L = 2); on a single t 3.4, 3.9
+(2.2, 1.2) times.
+
 Cutting after the term n = M leaves a relative error of about $\sum_{n>M} \lVert Q_n(cx)\rVert_1\, y^{-n}$, because
 the $E_k$ fall with k.
 """

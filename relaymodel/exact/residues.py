@@ -161,17 +161,17 @@ def _newton(pole: Weights, P: float, t: Array, *, exponent: bool, sure: bool) ->
     return Terms(pole.values @ h, 0.0 if sure else pole.magnitude @ h, t * (slope / c))
 
 
-def token_influence(model: RelayModel, source: Array, position: Array) -> Sums:
-    """Return the weight of token `source` on `position` > `source`, both of shape (T,)."""
+def token_influence(model: RelayModel, source: Array, target: Array) -> Sums:
+    """Return the weight of token `source` on `target` > `source`, both of shape (T,)."""
     found = stack(model, tail=False)
     total, size = np.zeros_like(source), np.zeros_like(source)
     for pole in found.poles:
         g, m = pole.position, pole.values.size
         c = 1 + g
-        sums = power_sums_near(source + g, position - source + 1, c, max(1, m - 1))
+        sums = power_sums_near(source + g, target - source + 1, c, max(1, m - 1))
         h = complete_homogeneous(sums[: m - 1])
         # Gamma(s+g) / Gamma(s) = Gamma(s+c) / Gamma(s) / (s+g)
-        front = _front(source, position, c, pole.rest)
+        front = _front(source, target, c, pole.rest)
         own = c / (source + g)
         total += front * (front * (own * (pole.values @ h)))
         if not found.sure:

@@ -1,16 +1,16 @@
 """The root mean square influence of a network with random, unrelated value matrices (THEORY section 5)."""
 
 from functools import lru_cache
-from typing import Any
+from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from relaymodel.checks import show
 from relaymodel.exact.powersums import log_gamma_ratio, power_sums_near
 from relaymodel.exact.residues import binary_exponent, complete_homogeneous, scale_up, scaled
 from relaymodel.exact.spectrum import active_positions, path_coefficients
-from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, times
+from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, Points, Scalar, check_model, times
 from relaymodel.model import RelayModel
 
 DIRECT = 64  # prompt tokens summed one by one; beyond, a Gauss rule for each octave
@@ -20,7 +20,11 @@ CHUNK = 1 << 15
 Array = NDArray[np.float64]
 
 
-def rms_influence(model: RelayModel, t: ArrayLike) -> Any:
+@overload
+def rms_influence(model: RelayModel, t: Scalar) -> float: ...
+@overload
+def rms_influence(model: RelayModel, t: Points) -> Array: ...
+def rms_influence(model: RelayModel, t: Scalar | Points) -> float | Array:
     r"""Return R(t), the influence when squares of paths and tokens add (THEORY section 5).
 
     $$ R(t)^2 = \sum_{s\le P} \sum_{m=1}^{L} e_m(\lambda^2, \rho^2)\, \bigl[(C^m)_{N,s}\bigr]^2, \qquad

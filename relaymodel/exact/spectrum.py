@@ -15,7 +15,7 @@ from relaymodel.model import RelayModel
 
 
 @dataclass(frozen=True)
-class Pole:
+class PrincipalPart:
     """A pole of f at z = -position, and the principal part there.
 
     `principal[k-1]` is the coefficient of `(z + position)**-k` in f, k = 1..order.
@@ -41,7 +41,7 @@ def active_positions(model: RelayModel) -> tuple[Fraction, ...]:
 
 
 @lru_cache(maxsize=256)
-def poles(model: RelayModel) -> tuple[Pole, ...]:
+def poles(model: RelayModel) -> tuple[PrincipalPart, ...]:
     r"""Return the poles of $f(z) = \prod_l (\rho_l + \lambda_l (1+g_l)/(z+g_l))$ with their principal parts.
 
     Near $z = -g$, with $w = z + g$ and m layers at g, f is $w^{-m}$ times a power series; its first m
@@ -69,7 +69,7 @@ def poles(model: RelayModel) -> tuple[Pole, ...]:
         while series and series[0] == 0:
             del series[0]
         if series:
-            parts.append(Pole(g, tuple(reversed(series))))
+            parts.append(PrincipalPart(g, tuple(reversed(series))))
     return tuple(parts)
 
 

@@ -1,12 +1,13 @@
 """The float64 values users ask for: the fast path where it keeps its promise, balls everywhere else."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 from flint import arb
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from relaymodel.checks import demand, numbers, real, show
+from relaymodel.checks import Number, demand, numbers, real, show
 from relaymodel.exact import residues
 from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
 from relaymodel.exact.spectrum import poles
@@ -20,9 +21,18 @@ LARGEST_T = 1e300
 DEEPEST = 64
 
 Array = NDArray[np.float64]
+Scalar = Number | np.number[Any]
+Points = NDArray[Any] | Sequence[Any]
+Integer = int | np.integer[Any]
 
 
-def influence(model: RelayModel, t: ArrayLike) -> Any:
+@overload
+def influence(model: RelayModel, t: Scalar) -> float: ...
+@overload
+def influence(model: RelayModel, t: Points) -> Array: ...
+
+
+def influence(model: RelayModel, t: Scalar | Points) -> float | Array:
     r"""Return D(t), the size of the difference at continuation token t (THEORY sections 1 and 2).
 
     $$ D(t) = \sum_g \mathrm{Res}_{z=-g}\, f(z)\, \Phi(-z), \qquad
@@ -60,7 +70,11 @@ def influence(model: RelayModel, t: ArrayLike) -> Any:
     return _evaluate(model, t, exponent=False)
 
 
-def local_exponent(model: RelayModel, t: ArrayLike) -> Any:
+@overload
+def local_exponent(model: RelayModel, t: Scalar) -> float: ...
+@overload
+def local_exponent(model: RelayModel, t: Points) -> Array: ...
+def local_exponent(model: RelayModel, t: Scalar | Points) -> float | Array:
     r"""Return the local exponent $\alpha(t) = -d\log|D|/d\log t$ (THEORY section 3).
 
     $$ \alpha(t) = \frac tN - t\, \frac{\sum_k E_k h'_k}{\sum_k E_k h_k}, \qquad
@@ -78,8 +92,14 @@ def local_exponent(model: RelayModel, t: ArrayLike) -> Any:
     return _evaluate(model, t, exponent=True)
 
 
-def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -> Any:
-    r"""Return the weight of source token s on position n after all layers (THEORY section 2).
+@overload
+def token_influence(model: RelayModel, source: Integer, target: Integer) -> float: ...
+@overload
+def token_influence(model: RelayModel, source: Points, target: Integer | Points) -> Array: ...
+@overload
+def token_influence(model: RelayModel, source: Integer, target: Points) -> Array: ...
+def token_influence(model: RelayModel, source: Integer | Points, target: Integer | Points) -> float | Array:
+    r"""Return the weight of token s, `source`, on token n, `target`, after all layers (THEORY section 2).
 
     $\sum_g \mathrm{Res}_{z=-g} f(z) \frac{\Gamma(s-z)\Gamma(n)}{\Gamma(s)\Gamma(n+1-z)}$ for s < n; $f(n)$ for
     s = n; 0 for s > n, by causality.  For g = 0 it is $\frac1n \sum_m e_m h_{m-1}(1/s, \dots, 1/n)$.
@@ -88,7 +108,7 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
     ----------
     model
         Any relay model; its prompt length plays no role.
-    source, position
+    source, target
         Integers of at least 1, which broadcast against each other; any size.
 
     Returns
@@ -104,16 +124,16 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
     Examples
     --------
     >>> from relaymodel import Layer, RelayModel
-    >>> token_influence(RelayModel(1, [Layer(1)]), source=[1, 2, 3, 4], position=3).round(4)
+    >>> token_influence(RelayModel(1, [Layer(1)]), source=[1, 2, 3, 4], target=3).round(4)
     array([0.3333, 0.3333, 1.3333, 0.    ])
     """
     check_model(model)
     s: NDArray[Any] = _tokens("source", source)
-    n: NDArray[Any] = _tokens("position", position)
+    n: NDArray[Any] = _tokens("target", target)
     try:
         shape = np.broadcast_shapes(s.shape, n.shape)
     except ValueError:
-        raise ValueError(f"source and position must broadcast, got shapes {s.shape} and {n.shape}") from None
+        raise ValueError(f"source and target must broadcast, got shapes {s.shape} and {n.shape}") from None
     s = np.broadcast_to(s, shape).ravel()
     n = np.broadcast_to(n, shape).ravel()
     values = np.zeros(s.size)
@@ -127,15 +147,17 @@ def token_influence(model: RelayModel, source: ArrayLike, position: ArrayLike) -
         good = n[rest] <= 2**53
         for part in _chunks(good, model.depth):
             here = rest[part]
-            sums = residues.token_influence(model, s[here].astype(float), n[here].astype(float))
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = residues.token_influence(model, s[here].astype(float), n[here].astype(float))
             values[here] = sums.value
             good[part] = _promised(sums, model.depth)
     for i in rest[~good]:
         values[i] = _to_float(token_influence_ball(model, int(s[i]), int(n[i]), 20))
+    values += 0.0
     return values.reshape(shape) if shape else float(values[0])
 
 
-def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
+def _evaluate(model: RelayModel, t: Scalar | Points, *, exponent: bool) -> float | Array:
     check_model(model)
     exact, floats, shape = times(t)
     result = np.zeros(floats.size)
@@ -147,12 +169,14 @@ def _evaluate(model: RelayModel, t: ArrayLike, *, exponent: bool) -> Any:
     if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
         good = floats <= LARGEST_T
         for part in _chunks(good, model.depth):
-            sums = residues.influence(model, floats[part], exponent=exponent)
+            with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 balls take over
+                sums = residues.influence(model, floats[part], exponent=exponent)
             result[part] = sums.alpha if exponent else sums.value
             good[part] = _promised(sums, model.depth, exponent=exponent)
     evaluate = local_exponent_ball if exponent else influence_ball
     for i in np.flatnonzero(~good):
         result[i] = _to_float(evaluate(model, float(floats[i]) if exact is None else exact[i], 20))
+    result += 0.0  # never -0.0, where a negative value is too small for float64
     return result.reshape(shape) if shape else float(result[0])
 
 
@@ -165,9 +189,9 @@ def check_model(model: object) -> None:
 def _promised(sums: residues.Sums, depth: int, *, exponent: bool = False) -> NDArray[np.bool_]:
     """Return where the fast path keeps PROMISE, by its condition number and the rounding errors committed."""
     good: NDArray[np.bool_] = sums.condition * rounding_error(depth) <= PROMISE
-    if not exponent:
-        good &= np.isfinite(sums.value) & (np.abs(sums.value) >= np.finfo(float).tiny)
-    return good
+    if exponent:
+        return good & np.isfinite(sums.alpha)
+    return good & np.isfinite(sums.value) & (np.abs(sums.value) >= np.finfo(float).tiny)
 
 
 def rounding_error(depth: int) -> float:
@@ -179,7 +203,7 @@ def rounding_error(depth: int) -> float:
     return (4 * depth + 128) * 2.0**-53
 
 
-def times(t: ArrayLike) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
+def times(t: object) -> tuple[list[Any] | None, Array, tuple[int, ...]]:
     """Return t as given (None if float64 says it all), as a flat float64 array, and its shape."""
     array = numbers("t", t)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
@@ -202,7 +226,7 @@ def _clip(value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _tokens(name: str, values: ArrayLike) -> NDArray[Any]:
+def _tokens(name: str, values: object) -> NDArray[Any]:
     """Return an array of integers >= 1; whole floats pass, integers beyond 64 bits stay Python objects."""
     array = numbers(name, values)
     if array.dtype.kind == "f":

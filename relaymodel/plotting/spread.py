@@ -13,15 +13,15 @@ from relaymodel.plotting.figure import BLUE, GREEN, GREY, RED, Array, Models, ax
 
 
 @styled
-def plot_token_influence(models: Models, position: int, *, ax: Axes | None = None) -> Axes:
+def plot_token_influence(models: Models, target: int, *, ax: Axes | None = None) -> Axes:
     """Plot n times the weight of token s on token n against s/n, so that the area is a weight (THEORY section 6).
 
     Parameters
     ----------
     models
         A model, a list of models, or a dictionary {label: model}; their prompt lengths play no role.
-    position
-        The position n that reads, an integer of at least 3.
+    target
+        The token n that reads, an integer of at least 3.
     ax
         Where to draw; None makes a new figure.
 
@@ -32,7 +32,7 @@ def plot_token_influence(models: Models, position: int, *, ax: Axes | None = Non
     [1.0]
     """
     ax = axes(ax)
-    n = positive_integer("position", position, least=3)
+    n = positive_integer("target", target, least=3)
     sources = _sources(n)
     lowest = np.inf
     for label, model in named_models(models, prompt=False).items():
@@ -49,7 +49,7 @@ def plot_token_influence(models: Models, position: int, *, ax: Axes | None = Non
 
 
 @styled
-def plot_continuum(model: RelayModel, position: int, *, ax: Axes | None = None) -> Axes:
+def plot_continuum(model: RelayModel, target: int, *, ax: Axes | None = None) -> Axes:
     """Plot exact token weights against their continuum densities q(r), r = s/n, log-log (THEORY section 6).
 
     The dashed line is the limit n to infinity at this depth, for position 0 a Laguerre polynomial in log 1/r.
@@ -59,8 +59,8 @@ def plot_continuum(model: RelayModel, position: int, *, ax: Axes | None = None) 
     ----------
     model
         Any model with a relaying layer; its prompt length plays no role.
-    position
-        The position n that reads, an integer of at least 3.
+    target
+        The token n that reads, an integer of at least 3.
     ax
         Where to draw; None makes a new figure.
 
@@ -70,7 +70,7 @@ def plot_continuum(model: RelayModel, position: int, *, ax: Axes | None = None) 
     from relaymodel.derivation import derive, infinite_depth_density
 
     ax = axes(ax)
-    n = positive_integer("position", position, least=3)
+    n = positive_integer("target", target, least=3)
     sources = _sources(n)
     ax.plot(sources / n, n * token_influence(model, sources, n), color=BLUE, label=f"exact, $n = {tidy(n)}$")
     r = np.geomspace(1 / n, 1 - 1 / n, 48)

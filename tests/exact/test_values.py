@@ -337,7 +337,7 @@ BAD = [
     (lambda: influence_fraction(model_, 10**8), ValueError, "use influence_ball"),
     (lambda: token_influence(model_, 0, 3), ValueError, "source must be at least 1, got 0"),
     (lambda: token_influence(model_, 1.5, 3), ValueError, "source must be a whole number, got 1.5"),
-    (lambda: token_influence(model_, 1, [0, 2]), ValueError, "position must be at least 1, got 0 at index 0"),
+    (lambda: token_influence(model_, 1, [0, 2]), ValueError, "target must be at least 1, got 0 at index 0"),
     (lambda: token_influence(model_, [1, 2], [1, 2, 3]), ValueError, "must broadcast"),
     (lambda: token_influence(model_, True, 3), TypeError, "source must be numbers, not booleans"),
     (lambda: rms_influence(model_, 1e301), ValueError, "t must be at most"),
