@@ -15,6 +15,7 @@ PACKAGE = Path(relaymodel.__file__).parent
 # each module imports only modules above it
 ORDER = [
     "checks",
+    "memory",
     "files",
     "display",
     "progress",
