@@ -12,18 +12,18 @@ from relaymodel.checks import Number, positive_integer, show
 from relaymodel.control.reminders import carried
 from relaymodel.control.response import (
     LATEST,
-    RECURSION,
     Bias,
     biased_influence,
     check_bias,
     check_bias_model,
     check_positive,
     find_turn,
-    recursion,
+    run,
 )
 from relaymodel.display import table
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
+from relaymodel.simulation.grid import LogGrid
 from relaymodel.simulation.inputs import bias_function
 
 PHASES = DECAY, PLATEAU, REVERSAL = "decay", "plateau", "reversal"
@@ -233,16 +233,16 @@ class TurningPoint:
     Attributes
     ----------
     t
-        The time, in tokens: whole from the recursion, else a real number between tokens.
+        The time, in tokens: whole up to 2^14, else a real number between tokens.
     error
-        Bound on its error for the closed form (half a token, to a whole one) and the recursion (0), estimate for the
-        differential equations.
+        Bound on its error: half a token, to a whole one, for the closed form, 0 for whole times from the recursion, an
+        estimate for later ones.
     influence
         D there.
     earliest
         P/(strength - 1): D does not rise before, at any depth (proved); 0 for other biases than `PromptBias`.
     method
-        'closed form', 'recursion' or 'differential equations'.
+        'closed form' or 'recursion'.
     """
 
     model: RelayModel
@@ -273,8 +273,8 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
 
     With one relaying layer D is proportional to the prompt's share, which is least at $t = P/(\beta-1)$: a closed form.
     With more layers there is none; the turn comes later, not before that time (the gap X - D of each layer is
-    a mean of the layer below times 1 - share, and all of these rise until then).  It is found in the recursion
-    up to t = 2^14, beyond it in the differential equations of `biased_influence`.
+    a mean of the layer below times 1 - share, and all of these rise until then).  It is found in the recursion of
+    `biased_influence`, in which the steps of D have one of their own.
 
     Parameters
     ----------
@@ -327,18 +327,17 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
         return TurningPoint(model, bias, t, 0.5, D, earliest, "closed form")
     end = 0.0
     while end < LATEST:
-        end = min(max(2.0 * RECURSION, 100 * earliest, 1e3 * end), LATEST)
+        end = min(max(1e5, 100 * earliest, 1e3 * end), LATEST)
         t = find_turn(model, bias, earliest, end)
         if t < math.inf:
             D = biased_influence(model, bias, max(1.0, float(np.rint(t))))
-            if t <= RECURSION:
-                return TurningPoint(model, bias, t, 0.0, D, earliest, "recursion")
-            return TurningPoint(model, bias, t, max(1.0, TURN_ERROR * t), D, earliest, "differential equations")
+            error = 0.0 if t == int(t) else max(1.0, TURN_ERROR * t)
+            return TurningPoint(model, bias, t, error, D, earliest, "recursion")
     raise ValueError(f"the turn must come before t = 1e300 to be found, under {show(bias)} it does not")
 
 
-TURN_ERROR = 1e-6
-"""Relative error of a turning time from the differential equations: D is flat there, and known to 1e-9."""
+TURN_ERROR = 1e-9
+"""Relative error of a late turning time: the zero of a function that is known to 1e-12 of its parts."""
 
 
 def _searched(model: RelayModel, bias: Any, steps: int) -> TurningPoint:
@@ -346,9 +345,9 @@ def _searched(model: RelayModel, bias: Any, steps: int) -> TurningPoint:
     if steps > MOST_STEPS:
         raise ValueError(f"steps must be at most 2^22, got {show(steps)}; a PromptBias needs no steps")
     t = np.arange(1.0, steps + 1)
-    b = bias_function(bias, model.prompt)(t)
-    odds = b + np.log(model.prompt / t)
-    x, gap = (rows[-1] for rows in recursion(model, expit(odds), expit(-odds)))
+    odds = bias_function(bias, model.prompt)(t) + np.log(model.prompt / t)
+    response = run(model, LogGrid(steps, first=steps), odds, np.diff(odds, prepend=0.0))
+    x, gap = response.values[-1], response.gaps[-1]
     # whichever of the two has more digits
     at = int(np.argmin(x) if x.min() < gap.max() else np.argmax(gap))
     if at == steps - 1:
@@ -356,4 +355,4 @@ def _searched(model: RelayModel, bias: Any, steps: int) -> TurningPoint:
     earliest = 0.0
     if isinstance(bias, PromptBias) and bias.strength > 1:
         earliest = float(model.prompt / (Fraction(bias.strength) - 1))
-    return TurningPoint(model, bias, at + 1.0, 0.0, float(x[at]), earliest, "recursion")
+    return TurningPoint(model, bias, at + 1.0, 0.0, float(response.scales[-1] * x[at]), earliest, "recursion")

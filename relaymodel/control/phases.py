@@ -115,11 +115,11 @@ def phase_diagram(
     end = np.array([float(last)])
     exponents, rising = [], []
     for beta in betas.tolist():
-        response = respond(model, PromptBias(beta), end)
-        exponents.append(-response.slopes[:, 0] / response.values[:, 0])
-        rising.append((response.slopes[:, 0] > 0) & (beta > 1))
+        response = respond(model, PromptBias(beta), float(last))
+        exponents.append(response.exponents(end)[:, 0])
+        rising.append((response.grid.read(response.steps, end)[:, 0] > 0) & (beta > 1))
     alpha = np.array(exponents).T
     seen = np.where(np.array(rising).T, REVERSAL, np.where(np.abs(alpha) < flat, PLATEAU, DECAY))
     limits = np.where(betas < 1, DECAY, np.where(betas == 1, PLATEAU, REVERSAL))
-    method = "recursion to t = 2^14, differential equations beyond"
+    method = "recursion on a grid in log t"
     return PhaseDiagram(model, betas, float(last), alpha, seen, limits, flat, method)

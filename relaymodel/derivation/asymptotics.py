@@ -22,7 +22,7 @@ from sympy.utilities.iterables import partitions
 
 from relaymodel.checks import positive_integer
 from relaymodel.derivation.notation import ALPHA, D, latex
-from relaymodel.derivation.poles import Pole, complete_homogeneous, hurwitz, is_small_integer
+from relaymodel.derivation.poles import SymbolicPole, complete_homogeneous, hurwitz, is_small_integer
 from relaymodel.derivation.stack import P, t
 
 LOG = sympy.log(t)
@@ -86,7 +86,7 @@ def _join(terms: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LeadingTerm:
     r"""The leading term $D \sim A\,\frac{\Gamma(P+1+g^*)}{\Gamma(P)} (\log t)^{m-1} t^{-(1+g^*)}$ (THEORY section 3).
 
     Attributes
@@ -108,7 +108,7 @@ class Limit:
     leading: sympy.Expr
 
 
-def increasing(poles: Sequence[Pole]) -> list[Pole]:
+def increasing(poles: Sequence[SymbolicPole]) -> list[SymbolicPole]:
     """Return the poles with their position exponents in increasing order.
 
     Where SymPy cannot tell, the order given is taken to be increasing; `ValueError` if it cannot be.
@@ -126,28 +126,28 @@ def increasing(poles: Sequence[Pole]) -> list[Pole]:
     return list(poles)
 
 
-def _below(a: Pole, b: Pole) -> bool | None:
+def _below(a: SymbolicPole, b: SymbolicPole) -> bool | None:
     """Return whether a has the smaller position exponent, None if SymPy cannot tell."""
     verdict: bool | None = (b.position - a.position).is_positive
     return verdict
 
 
-def limit(poles: Sequence[Pole]) -> Limit:
+def limit(poles: Sequence[SymbolicPole]) -> LeadingTerm:
     """Return the leading term of D at large t (THEORY section 3)."""
     pole = increasing(poles)[0]
     m = pole.multiplicity
     A = pole.weights[-1] / math.factorial(m - 1)
     exponent = 1 + pole.position
-    return Limit(exponent, m - 1, A, A * prompt_factor(pole) * LOG ** (m - 1) * t**-exponent)
+    return LeadingTerm(exponent, m - 1, A, A * prompt_factor(pole) * LOG ** (m - 1) * t**-exponent)
 
 
-def prompt_factor(pole: Pole) -> sympy.Expr:
+def prompt_factor(pole: SymbolicPole) -> sympy.Expr:
     """Return Gamma(P+1+g)/Gamma(P)."""
     g = pole.position
     return sympy.rf(P, 1 + g) if is_small_integer(g) else sympy.gamma(P + 1 + g) / sympy.gamma(P)
 
 
-def relative_coefficients(pole: Pole, count: int) -> tuple[sympy.Expr, ...]:
+def relative_coefficients(pole: SymbolicPole, count: int) -> tuple[sympy.Expr, ...]:
     """Return c_0 = 1, c_1, ... of the bracket (see the module), at most `count` of the m there are."""
     count = min(count, pole.multiplicity)
     m, a = pole.multiplicity, P + 1 + pole.position
@@ -161,7 +161,7 @@ def relative_coefficients(pole: Pole, count: int) -> tuple[sympy.Expr, ...]:
     )
 
 
-def influence_series(poles: Sequence[Pole], order: int) -> AsymptoticSeries:
+def influence_series(poles: Sequence[SymbolicPole], order: int) -> AsymptoticSeries:
     """Return D with relative error O(1/log^order t), or with the power of t that separates it from the rest."""
     order = positive_integer("order", order)
     pole = increasing(poles)[0]
@@ -172,7 +172,7 @@ def influence_series(poles: Sequence[Pole], order: int) -> AsymptoticSeries:
     return AsymptoticSeries(D, limit(poles).leading, relative_coefficients(pole, order), error)
 
 
-def exponent_series(poles: Sequence[Pole], order: int) -> AsymptoticSeries:
+def exponent_series(poles: Sequence[SymbolicPole], order: int) -> AsymptoticSeries:
     """Return the local exponent with error O(1/log^order t), or a power of t if no logarithm enters."""
     order = positive_integer("order", order)
     pole = increasing(poles)[0]
@@ -196,7 +196,7 @@ def _log_derivative(c: Sequence[sympy.Expr], n: int) -> sympy.Expr:
     return sympy.Add(*terms)
 
 
-def _power_error(poles: Sequence[Pole], scale: sympy.Expr, log_power: int) -> sympy.Expr:
+def _power_error(poles: Sequence[SymbolicPole], scale: sympy.Expr, log_power: int) -> sympy.Expr:
     """Return what lies a power of t below `scale * log^log_power t`: corrections 1/t, and the next pole."""
     first, *others = increasing(poles)
     nearest = scale * LOG**log_power / t

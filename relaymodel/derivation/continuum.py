@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from relaymodel.derivation.poles import Pole
+from relaymodel.derivation.poles import SymbolicPole
 from relaymodel.derivation.stack import N, P, SymbolicLayer, expression
 from relaymodel.derivation.steps import atom
 
@@ -39,7 +39,7 @@ class Density:
     influence: sympy.Expr
 
 
-def continuum_density(layers: Sequence[SymbolicLayer], poles: Sequence[Pole]) -> Density:
+def continuum_density(layers: Sequence[SymbolicLayer], poles: Sequence[SymbolicPole]) -> Density:
     r"""Return the continuum limit of a finite stack.
 
     $\mu^j = \bigl(\frac{1+g}{z+g}\bigr)^j$ is the Mellin transform of

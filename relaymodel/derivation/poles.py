@@ -27,7 +27,7 @@ LARGEST_MULTIPLICITY = 32
 
 
 @dataclass(frozen=True)
-class Pole:
+class SymbolicPole:
     """A pole of f at z = -position, with the coefficients of mu, mu^2, ..., mu^m of its principal part."""
 
     position: sympy.Expr
@@ -66,7 +66,7 @@ def is_small_integer(g: sympy.Expr) -> bool:
     return bool(g.is_Integer and g <= 8)
 
 
-def partial_fractions(layers: Sequence[SymbolicLayer]) -> tuple[Pole, ...]:
+def partial_fractions(layers: Sequence[SymbolicLayer]) -> tuple[SymbolicPole, ...]:
     """Return the poles of f in the order in which the layers name them; cancelled poles are left out.
 
     Different expressions for positions are taken to be different numbers.
@@ -90,7 +90,7 @@ def partial_fractions(layers: Sequence[SymbolicLayer]) -> tuple[Pole, ...]:
         while coefficients and coefficients[-1] == 0:
             coefficients.pop()
         if coefficients:
-            poles.append(Pole(g, tuple(coefficients)))
+            poles.append(SymbolicPole(g, tuple(coefficients)))
     return tuple(poles)
 
 
@@ -167,7 +167,7 @@ def complete_homogeneous(power_sums: Sequence[sympy.Expr]) -> list[sympy.Expr]:
     ]
 
 
-def closed_form(poles: Sequence[Pole], power_sum: Callable[[sympy.Expr, int], sympy.Expr]) -> sympy.Expr:
+def closed_form(poles: Sequence[SymbolicPole], power_sum: Callable[[sympy.Expr, int], sympy.Expr]) -> sympy.Expr:
     """Return D(t) with the power sums written out in the given form (THEORY section 2)."""
     check_size(poles)
     return sympy.Add(
@@ -175,7 +175,7 @@ def closed_form(poles: Sequence[Pole], power_sum: Callable[[sympy.Expr, int], sy
     )
 
 
-def local_exponent(poles: Sequence[Pole], homogeneous: Sequence[Sequence[sympy.Expr]]) -> sympy.Expr:
+def local_exponent(poles: Sequence[SymbolicPole], homogeneous: Sequence[Sequence[sympy.Expr]]) -> sympy.Expr:
     """Return -dlogD/dlogt, given h_0, ..., h_{m-1} for each pole (THEORY section 3).
 
     From dh_k/dt = sum_i zeta(i+1, N+1+g) h_{k-i} and dlog(Phi_g)/dt = psi(N) - psi(N+1+g).
@@ -197,7 +197,7 @@ def combine(weights: Sequence[sympy.Expr], h: Sequence[sympy.Expr]) -> sympy.Exp
     return sympy.Add(*(weight * polynomial for weight, polynomial in zip(weights, h, strict=True)))
 
 
-def _slope(pole: Pole, h: Sequence[sympy.Expr]) -> sympy.Expr:
+def _slope(pole: SymbolicPole, h: Sequence[sympy.Expr]) -> sympy.Expr:
     """Return sum_k E_k (1+g)^k dh_k/dt, each h_k written once."""
     zetas = [hurwitz(i + 1, N + 1 + pole.position) for i in range(1, pole.multiplicity)]
     return sympy.Add(
@@ -215,7 +215,7 @@ def _log_slope(g: sympy.Expr) -> sympy.Expr:
     return sympy.digamma(N + 1 + g) - sympy.digamma(N)
 
 
-def check_size(poles: Sequence[Pole]) -> None:
+def check_size(poles: Sequence[SymbolicPole]) -> None:
     """Raise `ValueError` if a result in closed form would have hundreds of thousands of terms."""
     m = max((pole.multiplicity for pole in poles), default=0)
     if m > LARGEST_MULTIPLICITY:
@@ -225,7 +225,7 @@ def check_size(poles: Sequence[Pole]) -> None:
         )
 
 
-def value(poles: Sequence[Pole], prompt: int, steps: int) -> sympy.Expr:
+def value(poles: Sequence[SymbolicPole], prompt: int, steps: int) -> sympy.Expr:
     """Return D at integers P and t exactly, for rational positions, by sums instead of special functions."""
     total = sympy.Integer(0)
     for pole in poles:

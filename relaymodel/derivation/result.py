@@ -8,12 +8,12 @@ import sympy
 
 from relaymodel.checks import positive_integer, show
 from relaymodel.derivation import asymptotics, continuum, poles, steps
-from relaymodel.derivation.asymptotics import AsymptoticSeries, Limit
+from relaymodel.derivation.asymptotics import AsymptoticSeries, LeadingTerm
 from relaymodel.derivation.continuum import Density
 from relaymodel.derivation.notation import latex
-from relaymodel.derivation.poles import Pole
+from relaymodel.derivation.poles import SymbolicPole
 from relaymodel.derivation.stack import P, SymbolicLayer, stack, stack_of, t
-from relaymodel.derivation.steps import Step
+from relaymodel.derivation.steps import DerivationStep
 from relaymodel.model import RelayModel
 
 
@@ -65,8 +65,8 @@ class Derivation:
         return tuple(layer.position for layer in self.layers)
 
     @cached_property
-    def poles(self) -> tuple[Pole, ...]:
-        """The partial fractions of f, one `Pole` for each position exponent."""
+    def poles(self) -> tuple[SymbolicPole, ...]:
+        """The partial fractions of f, one `SymbolicPole` for each position exponent."""
         return poles.partial_fractions(self.layers)
 
     @cached_property
@@ -176,11 +176,11 @@ class Derivation:
         return asymptotics.exponent_series(self.poles, order)
 
     @cached_property
-    def limit(self) -> Limit:
+    def limit(self) -> LeadingTerm:
         r"""The limit $1 + g^*$ of the exponent, and the leading term of D (THEORY section 3).
 
         >>> derive(3).limit
-        Limit(exponent=1, log_power=2, A=lambda**3/2, leading=P*lambda**3*log(t)**2/(2*t))
+        LeadingTerm(exponent=1, log_power=2, A=lambda**3/2, leading=P*lambda**3*log(t)**2/(2*t))
         """
         return asymptotics.limit(self.poles)
 
@@ -198,7 +198,7 @@ class Derivation:
         return continuum.continuum_density(self.layers, self.poles)
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[DerivationStep, ...]:
         """The derivation, step by step, from one layer to the exponent's series.
 
         >>> [step.title for step in derive(2).steps][:3]

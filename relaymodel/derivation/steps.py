@@ -9,7 +9,7 @@ from relaymodel.derivation import asymptotics
 from relaymodel.derivation.asymptotics import AsymptoticSeries
 from relaymodel.derivation.notation import ALPHA, D, indexed, latex
 from relaymodel.derivation.poles import (
-    Pole,
+    SymbolicPole,
     combine,
     hurwitz,
     local_exponent,
@@ -24,7 +24,7 @@ INPUT, MEAN, STACK, POWER, HOMOGENEOUS = map(sympy.Function, ["x", "m", "f", "S"
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """One step of a derivation: a title, what is done and why, and the equations that come out."""
 
     title: str
@@ -78,27 +78,27 @@ def stack_function(layers: Sequence[SymbolicLayer]) -> sympy.Expr:
     return sympy.Mul(*(layer.residual + layer.relay * (1 + layer.position) / (z + layer.position) for layer in layers))
 
 
-def _names(poles: Sequence[Pole], letter: str, a: int, *, start: int) -> list[sympy.Symbol]:
+def _names(poles: Sequence[SymbolicPole], letter: str, a: int, *, start: int) -> list[sympy.Symbol]:
     """Return the symbols p_i, h_i or E_i of pole number a."""
     label = None if len(poles) == 1 else a + 1
     stop = poles[a].multiplicity
     return [indexed(letter, label, i) for i in range(start, stop)]
 
 
-def _homogeneous(poles: Sequence[Pole], a: int) -> list[sympy.Expr]:
+def _homogeneous(poles: Sequence[SymbolicPole], a: int) -> list[sympy.Expr]:
     return [sympy.Integer(1), *_names(poles, "h", a, start=1)]
 
 
-def _with_names(poles: Sequence[Pole]) -> list[Pole]:
+def _with_names(poles: Sequence[SymbolicPole]) -> list[SymbolicPole]:
     """Return the poles with E_k in the place of their expressions."""
     named = []
     for a, pole in enumerate(poles):
         E = [*_names(poles, "E", a, start=0), sympy.Integer(0)]
-        named.append(Pole(pole.position, tuple(E[k] - E[k + 1] for k in range(pole.multiplicity))))
+        named.append(SymbolicPole(pole.position, tuple(E[k] - E[k + 1] for k in range(pole.multiplicity))))
     return named
 
 
-def compact_form(poles: Sequence[Pole]) -> sympy.Eq:
+def compact_form(poles: Sequence[SymbolicPole]) -> sympy.Eq:
     """Return D(t) in E_k and h_k (THEORY section 2)."""
     return equation(
         D,
@@ -111,12 +111,12 @@ def compact_form(poles: Sequence[Pole]) -> sympy.Eq:
     )
 
 
-def compact_exponent(poles: Sequence[Pole]) -> sympy.Eq:
+def compact_exponent(poles: Sequence[SymbolicPole]) -> sympy.Eq:
     """Return the local exponent in E_k and h_k (THEORY section 3)."""
     return equation(ALPHA, local_exponent(_with_names(poles), [_homogeneous(poles, a) for a in range(len(poles))]))
 
 
-def definitions(poles: Sequence[Pole]) -> tuple[sympy.Eq, ...]:
+def definitions(poles: Sequence[SymbolicPole]) -> tuple[sympy.Eq, ...]:
     """Return E_k, p_i and h_k, each in terms of the ones before it."""
     equations: list[sympy.Eq] = []
     for a in range(len(poles)):
@@ -124,16 +124,16 @@ def definitions(poles: Sequence[Pole]) -> tuple[sympy.Eq, ...]:
     return tuple(equations)
 
 
-def _totals(poles: Sequence[Pole], a: int) -> list[sympy.Eq]:
+def _totals(poles: Sequence[SymbolicPole], a: int) -> list[sympy.Eq]:
     return [equation(E, total) for E, total in zip(_names(poles, "E", a, start=0), poles[a].totals, strict=True)]
 
 
-def _power_sums(poles: Sequence[Pole], a: int) -> list[sympy.Eq]:
+def _power_sums(poles: Sequence[SymbolicPole], a: int) -> list[sympy.Eq]:
     values = poles[a].power_sums(power_sum_polygamma)
     return [equation(p, value) for p, value in zip(_names(poles, "p", a, start=1), values, strict=True)]
 
 
-def _newton(poles: Sequence[Pole], a: int) -> list[sympy.Eq]:
+def _newton(poles: Sequence[SymbolicPole], a: int) -> list[sympy.Eq]:
     p, h = _names(poles, "p", a, start=1), _homogeneous(poles, a)
     return [
         equation(h[i], sympy.Add(*(p[b - 1] * h[i - b] for b in range(1, i + 1))) / i)
@@ -141,21 +141,21 @@ def _newton(poles: Sequence[Pole], a: int) -> list[sympy.Eq]:
     ]
 
 
-def steps(layers: Sequence[SymbolicLayer], poles: Sequence[Pole]) -> tuple[Step, ...]:
+def steps(layers: Sequence[SymbolicLayer], poles: Sequence[SymbolicPole]) -> tuple[DerivationStep, ...]:
     """Return the whole derivation."""
     g = _common(layers, "position", sympy.Symbol("g", real=True))
     result = [*_operator_steps(layers, g), *_power_steps(g), *_pole_steps(layers, poles)]
     return (*result, *_sum_steps(poles), *_exponent_steps(poles)) if poles else tuple(result)
 
 
-def _operator_steps(layers: Sequence[SymbolicLayer], g: sympy.Expr) -> list[Step]:
+def _operator_steps(layers: Sequence[SymbolicLayer], g: sympy.Expr) -> list[DerivationStep]:
     listed = []
     for name, letter in LETTERS.items():
         values = [getattr(layer, name) for layer in layers]
         if len(set(values)) > 1:
             listed.append(f"${latex(sympy.IndexedBase(letter)[l])} = {', '.join(map(latex, values))}$")
     return [
-        Step(
+        DerivationStep(
             "One layer",
             "A layer keeps its input times the residual strength and adds the relay strength times the weighted mean "
             "of all inputs so far. The difference between the two runs starts as 1 on the prompt, n = 1, ..., P, and "
@@ -163,14 +163,14 @@ def _operator_steps(layers: Sequence[SymbolicLayer], g: sympy.Expr) -> list[Step
             + (f" Layer by layer, {'; '.join(listed)}." if listed else ""),
             (recursion(layers),),
         ),
-        Step(
+        DerivationStep(
             "The mean as an inverse",
             "The mean m of an input x obeys a recursion of one step. With the operator "
             r"$(T m)_n = n\,m_n - (n-1)\,m_{n-1}$ it says $(T + g)\,m = (1+g)\,x$, so taking the mean is "
             "$(1+g)/(T+g)$. All layers are functions of the same T: they commute, and their order does not matter.",
             (equation((n + g) * MEAN(n), (n - 1) * MEAN(n - 1) + (1 + g) * INPUT(n)),),
         ),
-        Step(
+        DerivationStep(
             "The stack as one function",
             "The stack is f(T), the product of its layers. T is triangular with n on its diagonal, so f(n) is the "
             "eigenvalue at position n, and the weight of token n on itself.",
@@ -179,25 +179,25 @@ def _operator_steps(layers: Sequence[SymbolicLayer], g: sympy.Expr) -> list[Step
     ]
 
 
-def _power_steps(g: sympy.Expr) -> list[Step]:
+def _power_steps(g: sympy.Expr) -> list[DerivationStep]:
     share = sympy.Sum(_weight(g), (s, 1, P)) / sympy.Sum(_weight(g), (s, 1, N))
     mu, moved = (1 + g) / (z + g), g - (1 + g) * y
     ratio = sympy.gamma(P + 1 + g - x) * sympy.gamma(N + 1 + g) / (sympy.gamma(P + 1 + g) * sympy.gamma(N + 1 + g - x))
-    prefactor = Pole(g, ()).prefactor
+    prefactor = SymbolicPole(g, ()).prefactor
     return [
-        Step(
+        DerivationStep(
             "One mean of the prompt",
             "The mean of a sequence that is 1 on the prompt and 0 after it is the prompt's share of the weights.",
             (equation(share, prefactor),),
         ),
-        Step(
+        DerivationStep(
             "All powers of the mean at once",
             r"Add up $y^j$ times the j-th power of the mean, $j = 1, 2, \dots$: the geometric series (left, with T "
             "written z) is a multiple of another mean, whose exponent has moved from g to $g - (1+g)y$ (right). So the "
             "previous step, at the moved exponent, answers for every power.",
             (equation(y * mu / (1 - y * mu), y / (1 - y) * (1 + moved) / (z + moved)),),
         ),
-        Step(
+        DerivationStep(
             "The generating function",
             "Divide the prompt's share at the moved exponent by that at g, with $x = (1+g)y$: the quotient is a finite "
             "product, whose Taylor coefficients in x are the complete homogeneous symmetric polynomials $h_k$ of "
@@ -211,7 +211,7 @@ def _power_steps(g: sympy.Expr) -> list[Step]:
     ]
 
 
-def _pole_steps(layers: Sequence[SymbolicLayer], poles: Sequence[Pole]) -> list[Step]:
+def _pole_steps(layers: Sequence[SymbolicLayer], poles: Sequence[SymbolicPole]) -> list[DerivationStep]:
     principal = sympy.Add(
         *(
             coefficient * ((1 + pole.position) / (z + pole.position)) ** power
@@ -219,7 +219,7 @@ def _pole_steps(layers: Sequence[SymbolicLayer], poles: Sequence[Pole]) -> list[
             for power, coefficient in enumerate(pole.coefficients, start=1)
         )
     )
-    fractions = Step(
+    fractions = DerivationStep(
         "Poles and residues",
         "Expand f in partial fractions. Layers that share a position exponent make a pole of higher order; exponents "
         "written differently are taken to be different. The constant acts on each token alone and leaves nothing of "
@@ -229,7 +229,7 @@ def _pole_steps(layers: Sequence[SymbolicLayer], poles: Sequence[Pole]) -> list[
     if not poles:
         return [fractions]
     totals = [item for a in range(len(poles)) for item in _totals(poles, a)]
-    collected = Step(
+    collected = DerivationStep(
         "Collect",
         "Put $S_j$ in the place of the j-th power. $E_k$ is the sum of the coefficients of all powers beyond k. (The "
         "result is a sum of residues, over the poles of f, of f(z) times what one mean with exponent -z leaves.)",
@@ -238,7 +238,7 @@ def _pole_steps(layers: Sequence[SymbolicLayer], poles: Sequence[Pole]) -> list[
     return [fractions, collected]
 
 
-def _sum_steps(poles: Sequence[Pole]) -> list[Step]:
+def _sum_steps(poles: Sequence[SymbolicPole]) -> list[DerivationStep]:
     sums, newton = [], []
     for a, pole in enumerate(poles):
         for i, symbol in enumerate(_names(poles, "p", a, start=1), start=1):
@@ -249,13 +249,13 @@ def _sum_steps(poles: Sequence[Pole]) -> list[Step]:
     if not newton:
         return []
     return [
-        Step(
+        DerivationStep(
             "Power sums",
             "The logarithm of the generating function is the sum of $p_i x^i/i$ with the power sums $p_i$: differences "
             "of generalised harmonic numbers, which polygamma functions continue to real t.",
             tuple(sums),
         ),
-        Step(
+        DerivationStep(
             "Newton's identities",
             "They give each $h_k$ from the power sums and the ones before it, with $h_0 = 1$. Put in from the last to "
             "the first, they turn the form above into the closed form.",
@@ -264,7 +264,7 @@ def _sum_steps(poles: Sequence[Pole]) -> list[Step]:
     ]
 
 
-def _exponent_steps(poles: Sequence[Pole]) -> list[Step]:
+def _exponent_steps(poles: Sequence[SymbolicPole]) -> list[DerivationStep]:
     first = asymptotics.increasing(poles)[0]
     a, g = poles.index(first), first.position
     one = sympy.Integer(1)
@@ -275,25 +275,25 @@ def _exponent_steps(poles: Sequence[Pole]) -> list[Step]:
         tails.append(AsymptoticSeries(p, tail, (one,), 1 / t if i == 1 else t ** (1 - i)))
     orders = (1, 3) if first.multiplicity > 1 else (1,)
     return [
-        Step(
+        DerivationStep(
             "The local exponent",
             r"Differentiate: $dh_k/dt = \sum_i \zeta(i+1, N+1+g)\,h_{k-i}$, from the logarithm of the generating "
             r"function; the $\zeta(i+1, \cdot)$ are written as polygamma functions.",
             (compact_exponent(poles),),
         ),
-        Step(
+        DerivationStep(
             "Large t",
             "A power of t separates the smallest position exponent from the others"
             + (f"; here it is ${latex(g)}$" if len(poles) > 1 else "")
             + ". Of its power sums only the first grows, like log t. So D becomes a polynomial in log t times a power.",
             tuple(tails),
         ),
-        Step(
+        DerivationStep(
             "The series of D",
             "Sort by powers of log t. The leading term is the rate at which the prompt is forgotten.",
             tuple(asymptotics.influence_series(poles, order) for order in orders),
         ),
-        Step(
+        DerivationStep(
             "The series of the exponent",
             "Take minus the logarithmic derivative. The limit is one more than the smallest position exponent; with "
             "several layers there it is approached only as fast as 1/log t.",

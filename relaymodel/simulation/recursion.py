@@ -95,7 +95,7 @@ class Scratch:
 
 
 @dataclass(frozen=True)
-class Attention:
+class ChunkAttention:
     r"""What turns the carried sum and the values of a chunk into the attention's mean, at its positions n.
 
     mean_n = factor_n (sum before the chunk + sum of weight_s x_s over the chunk up to n) + share_n X, where X
@@ -185,7 +185,7 @@ class Recursion:
         return behind, chunk.values[place % self.layout.rows, place // self.layout.rows]
 
     def _apply(
-        self, chunk: Scratch, attentions: list[Attention], carries: Floats, *, silent: bool, read: bool
+        self, chunk: Scratch, attentions: list[ChunkAttention], carries: Floats, *, silent: bool, read: bool
     ) -> Floats:
         """Send `chunk.values` through all layers in place; return the carries behind the chunk.
 
@@ -221,7 +221,7 @@ class Recursion:
                 x += sums
         return behind
 
-    def _attention(self, chunk: Scratch, start: int, kind: int) -> Attention:
+    def _attention(self, chunk: Scratch, start: int, kind: int) -> ChunkAttention:
         """Return the attention of all layers with the position exponent `positions[kind]` over the chunk."""
         n, factor, weight = chunk.position, chunk.factors[kind], chunk.weights[kind]
         if self.bias is not None:
@@ -235,9 +235,9 @@ class Recursion:
                 prompt_weight *= self.prompt  # P v_t
                 chunk.natural(1 / (prompt_weight + t), out=factor)
                 chunk.natural(1 / (1 + t / prompt_weight), out=share)
-            return Attention(factor, share=share)
+            return ChunkAttention(factor, share=share)
         if self.positions[kind] == 0:
-            return Attention(np.divide(1.0, n, out=factor))
+            return ChunkAttention(np.divide(1.0, n, out=factor))
         # With e_n = prod_{s<=n} (1 + g/s) from the chunk's first position on, the weights are proportional to
         # w_s = e_{s-1} and their sum up to n to e_n n/(1+g), so that nothing here grows with n or is a small
         # difference of large numbers: mean_n = (n_0 mean_{n_0} + (1+g) sum w_s x_s) / (n e_n).
@@ -252,7 +252,7 @@ class Recursion:
         weight *= scale
         np.multiply(n, e, out=factor)
         np.divide(1.0, factor, out=factor)
-        return Attention(factor, weight, growth)
+        return ChunkAttention(factor, weight, growth)
 
 
 def carry(high: float, low: float, total: float, growth: float) -> tuple[float, float]:
