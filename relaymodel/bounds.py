@@ -87,6 +87,7 @@ def rate(model: RelayModel) -> Rate:
     >>> rate(RelayModel.uniform(prompt=10, depth=3, relay=1)).log_power
     2
     """
+    model.demand_plain("rate")
     found = poles(model)
     if not found:
         raise ValueError(f"model must have an influence other than 0 for a rate, got {show(model)}")
@@ -208,6 +209,7 @@ def _polynomial(E: Any, p1: Any, step: Any) -> Any:
 def _applies(model: RelayModel) -> None:
     """Refuse a model to which the bound does not apply, naming the first layer that is at fault."""
     check_model(model)
+    model.demand_plain("the two-sided bound")
     for i, (relay, residual, position) in enumerate(model.rational):
         if position != 0 or relay < 0 or residual < 0:
             raise ValueError(

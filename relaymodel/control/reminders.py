@@ -90,6 +90,7 @@ def reminder_limit(model: RelayModel, reminders: Reminders | ReminderBlocks) -> 
 
 def carried(model: RelayModel) -> Fraction:
     r"""Return $\prod_l \rho_l$: what the residual connections alone carry of a token's own difference."""
+    model.demand_plain("a limit of reminders")
     product = Fraction(1)
     for _, residual, _ in model.rational:
         product *= residual

@@ -206,6 +206,7 @@ def check_bias_model(model: object) -> None:
     """Refuse a model for which a prompt bias is not defined: another position exponent than 0."""
     check_model(model)
     assert isinstance(model, RelayModel)
+    model.demand_plain("a prompt bias")
     if model.prompt > LATEST:
         raise ValueError(f"prompt must be at most 1e300 under a prompt bias, got {show(model.prompt)}")
     for i, layer in enumerate(model.layers):

@@ -30,6 +30,7 @@ class SymbolicLayer:
 
 def stack_of(model: RelayModel) -> tuple[SymbolicLayer, ...]:
     """Return the layers of a model with their exact values as SymPy rationals."""
+    model.demand_plain("derive")
     return tuple(SymbolicLayer(*(sympy.Rational(value) for value in layer)) for layer in model.rational)
 
 

@@ -58,6 +58,7 @@ def rms_influence(model: RelayModel, t: Scalar | Points) -> float | Array:
     array([4., 4.])
     """
     check_model(model)
+    model.demand_plain("rms_influence")
     _, flat, shape = times(t)
     if not any(path_coefficients(model, square=True)[1:]):
         return np.zeros(shape) if shape else 0.0

@@ -80,6 +80,7 @@ class Simulation:
     ) -> None:
         if not isinstance(model, RelayModel):
             raise TypeError(f"model must be a RelayModel, got {show(model)} of type {type(model).__name__}")
+        model.demand_plain("simulate")
         if state is not None and not isinstance(state, SimulationState):
             raise TypeError(f"state must be a SimulationState, got {show(state)} of type {type(state).__name__}")
         self.model, self._reminders = model, reminders
