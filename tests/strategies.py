@@ -33,7 +33,9 @@ signed = models(relay=signed_strengths, residual=signed_strengths)
 recency_exponents = st.one_of(
     st.just(Fraction(0)),
     st.fractions(min_value=-4, max_value=Fraction(19, 20), max_denominator=20),
-    st.sampled_from([Fraction(1, 10**12), 1 - Fraction(1, 10**9), Fraction(99, 100), Fraction(-1), Fraction(-4), Fraction(1, 2)]),
+    st.sampled_from(
+        [Fraction(1, 10**12), 1 - Fraction(1, 10**9), Fraction(99, 100), Fraction(-1), Fraction(-4), Fraction(1, 2)]
+    ),
 )
 
 
