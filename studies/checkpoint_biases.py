@@ -1,17 +1,17 @@
 """What decides whether the decay reverses: the checkpoints of a plain training, measured under other biases.
 
-`python -m studies.checkpoint_biases FOLDER --out docs/training/biases.csv`, where FOLDER is what
+`python -m studies checkpoint_biases FOLDER --out docs/training/biases.csv`, where FOLDER is what
 `relaymodel train english --arms --seeds 3 --out FOLDER` left.  Two windows of the fit; mean and standard error over
 seeds.
 """
 
-import argparse
 import csv
 from pathlib import Path
 
 import numpy as np
 
-from relaymodel.networks.training import Recipe, Training
+from relaymodel.networks.texts import english
+from relaymodel.networks.training import Recipe, Training, train
 from relaymodel.networks.training.run import measure_checkpoint
 from relaymodel.networks.training.text import split
 from relaymodel.simulation import ConstantShare, PromptBias
@@ -21,11 +21,22 @@ WINDOWS = (16, 64)
 COLUMNS = ("step", "bias", "layer", "from_t", "alpha", "stderr", "seeds")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+MAKES = "docs/training/biases.csv"
+
+
+def taste(folder):
+    trained = folder / "training"
+    recipe = Recipe(depth=2, width=32, heads=2, context=128, prompt=16, steps=2, batch=1, checkpoints=1, pairs=2)
+    train(english(), trained, recipe=recipe, bias=PromptBias(1), arms=True, seeds=2)
+    return [str(trained), "--out", str(folder / "biases.csv")]
+
+
+def add_options(parser):
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
+
+
+def main(options):
     training = Training.read(options.folder)
     recipe = Recipe(**training.configuration["recipe"])
     corpus = split((options.folder / "text.txt").read_text(encoding="utf-8"), recipe)
@@ -44,7 +55,3 @@ def main():
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
         writer.writerows(rows)
-
-
-if __name__ == "__main__":
-    main()

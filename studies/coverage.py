@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the truth, and how far off the values are: a table over many synthetic curves.
 
-    python -m studies.coverage --sets 1000 --jobs 2 --csv coverage.csv
+    OMP_NUM_THREADS=1 python -m studies coverage --sets 1000 --jobs 2 --csv docs/coverage.csv
 
 Every data set is seeded by its number alone, so that a row can be repeated, and a longer run holds a shorter one.
 Estimators are asked for what they promise: local exponents, the power of a power law, the limit, the parameters of the
@@ -8,9 +8,7 @@ relay model.  `--estimators alternatives` shows what other programs say of the s
 statsmodels.
 """
 
-import argparse
 import multiprocessing
-import sys
 import time
 import zlib
 from collections import defaultdict
@@ -259,15 +257,24 @@ def _line(row):
     )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+MAKES = "docs/coverage.csv, docs/alternatives.csv"
+
+
+def taste(folder):
+    few = ["--sets", "2", "--estimators", "power", "--truths", "power", "--noises", "white", "--grids", "12"]
+    return [*few, "--csv", str(folder / "coverage.csv")]
+
+
+def add_options(parser):
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=1, help="processes; set OMP_NUM_THREADS=1 beside it")
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=DEFAULT)
     for name, all_of in (("truths", TRUTHS), ("noises", NOISES), ("grids", GRIDS)):
         parser.add_argument(f"--{name}", nargs="+", choices=list(all_of), default=list(all_of))
-    options = parser.parse_args()
+
+
+def main(options):
     titles = f"{'truth':<9} {'noise':<12} {'points':>5} {'estimate':<24} {'sets':>5}"
     print(f"{titles} cover% below above       bias    spread     width  s/set")
     rows = []
@@ -276,8 +283,3 @@ def main():
         rows.append(row)
     if options.csv is not None and rows:
         tables.write(options.csv, rows)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,11 +1,9 @@
-"""The tables of docs/estimators.md, from what the coverage benchmark wrote.
+"""The tables of docs/estimators.md, from what the study `coverage` wrote.
 
-`python -m studies.coverage_tables docs/coverage.csv docs/alternatives.csv --plot docs/coverage.png`
+`python -m studies coverage_tables docs/coverage.csv docs/alternatives.csv --plot docs/coverage.png`
 """
 
-import argparse
 import csv
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -114,19 +112,23 @@ def plot(rows, path):
     figure.savefig(path, dpi=150)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+MAKES = "the tables of docs/estimators.md (printed), docs/coverage.png"
+
+
+def taste(folder):
+    docs = Path(__file__).parent.parent / "docs"
+    return [str(docs / "coverage.csv"), str(docs / "alternatives.csv"), "--plot", str(folder / "coverage.png")]
+
+
+def add_options(parser):
     parser.add_argument("coverage", type=Path)
     parser.add_argument("alternatives", type=Path)
     parser.add_argument("--plot", type=Path)
-    options = parser.parse_args()
+
+
+def main(options):
     rows = read(options.coverage)
     for table in (coverage(rows), biases(rows), alternatives(read(options.alternatives))):
         print(table, end="\n\n")
     if options.plot is not None:
         plot(rows, options.plot)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

