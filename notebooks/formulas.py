@@ -324,7 +324,7 @@ SECTIONS: dict[str, list[Entry]] = {
             ),
             ("rm.derive(L).continuum_density", "derivation.infinite_depth_density(c)"),
             _continuum,
-            "14 % off at the first of 10⁶ tokens, L = 12, λ = ρ = 1/2",
+            "first cell of 10⁶: weight 14 % high (L = 12, λ = ρ = 1/2)",
         ),
     ],
     "7  What stops the decay": [
