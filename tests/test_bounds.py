@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from relaymodel import Layer, RelayModel, bracket, influence, influence_ball, influence_fraction
 from relaymodel.bounds import bracket_ball, rate, tightness_bound
-from relaymodel.exact.spectrum import poles
+from relaymodel.exact.precision import working
+from relaymodel.exact.spectrum import poles, rational
 from tests.strategies import models, uniform_attention
 
 
@@ -41,6 +42,65 @@ def test_the_bracket_is_what_the_theorem_says(model, t):
         lower += Fraction(P, N) * sum(e[k + 1 :]) * low
         upper += Fraction(P, N) * sum(e[k + 1 :]) * high
     assert tuple(bracket(model, Fraction(t))) == (lower, upper)
+
+
+@given(uniform_attention, st.integers(1, 100), st.integers(1, 7))
+def test_more_sums_bracket_closer_as_exact_inequalities(model, t, sums):
+    value, sides = influence_fraction(model, t), bracket(model, Fraction(t), sums=sums)
+    wider = bracket(model, Fraction(t), sums=max(1, sums - 1))
+    assert wider.lower <= sides.lower <= value <= sides.upper <= wider.upper
+    if model.depth <= sums + 1:
+        assert sides.lower == value == sides.upper
+
+
+@given(
+    uniform_attention, st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=1000), st.integers(1, 7)
+)
+def test_the_bracket_holds_between_tokens_and_before_the_first(model, t, sums):
+    """D is irrational there: the sides are fractions, and D a ball of 100 digits that must lie between them."""
+    lower, upper = bracket(model, t, sums=sums)
+    value = influence_ball(model, t, 100)
+    assert isinstance(lower, Fraction)
+    assert isinstance(upper, Fraction)
+    # one layer, and whole t, leave nothing to round
+    exact = model.depth == 1 or (t.denominator == 1 and model.depth <= sums + 1)
+    with working(bits=500):
+        low, high = arb(rational(lower)), arb(rational(upper))
+        assert exact or (low < value < high)
+        assert not value < low
+        assert not value > high
+    if model.depth <= sums + 1:
+        assert upper / lower - 1 < Fraction(1, 10**44)
+
+
+@given(uniform_attention, st.floats(1e-6, 4), st.integers(1, 4))
+def test_floats_and_balls_are_the_fractions(model, t, sums):
+    exact = bracket(model, Fraction(t), sums=sums)
+    sides, balls = bracket(model, t, sums=sums), bracket_ball(model, t, 30, sums=sums)
+    assert sides.lower <= exact.lower
+    assert exact.upper <= sides.upper
+    for side, ball, fraction in zip(sides, balls, exact, strict=True):
+        assert side == pytest.approx(float(fraction), rel=1e-12)
+        with working(bits=500):
+            assert abs(ball / arb(rational(fraction)) - 1) < arb(1e-28)
+
+
+def test_before_the_first_token_the_bound_for_later_ones_fails():
+    """P = 1, L = 3, t = 1/4: with p_2 <= p_1/(P+1) the upper side would be 6.11816, below D = 6.12325."""
+    model = RelayModel.uniform(1, 3, 1)
+    p1 = influence(RelayModel.uniform(1, 2, 1), 0.25) * 1.25 - 3
+    assert (7 + 4 * p1 + (p1**2 + p1 / 2) / 2) / 1.25 < influence(model, 0.25) <= bracket(model, 0.25).upper
+    deep = RelayModel.uniform(1, 12, 3)
+    assert bracket(deep, 0.5).lower <= 16746831.806820817 <= bracket(deep, 0.5).upper
+
+
+@pytest.mark.parametrize(
+    ("prompt", "quotients"), [(10, (1.0341508, 1.00029120, 1.00000256)), (1, (1.2371027, 1.0061766, 1.0002625))]
+)
+def test_quotients_of_the_theory(prompt, quotients):
+    model = RelayModel.uniform(prompt, 6, 1)
+    for sums, quotient in enumerate(quotients, start=1):
+        assert float(bracket(model, Fraction(100), sums=sums).tightness) == pytest.approx(quotient, abs=6e-8)
 
 
 @given(uniform_attention, st.integers(1, 200))
@@ -117,8 +177,11 @@ good = RelayModel.uniform(4, 3, 1)
 BAD = [
     (lambda: bracket(good, 0), ValueError, "t must be positive"),
     (lambda: bracket(good, float("nan")), ValueError, "t must be finite"),
-    (lambda: bracket(good, Fraction(1, 2)), ValueError, "t must be a whole number from 1 to 10\\^6 for exact bounds"),
-    (lambda: bracket(good, Fraction(-1)), ValueError, "t must be a whole number"),
+    (lambda: bracket(good, Fraction(-1)), ValueError, "t must be positive and at most 10\\^6 for exact bounds"),
+    (lambda: bracket(good, Fraction(10**6 + 1)), ValueError, "t must be positive and at most 10\\^6 for exact bounds"),
+    (lambda: bracket(good, 1, sums=0), ValueError, "sums must be at least 1"),
+    (lambda: bracket(good, 1, sums=2.0), TypeError, "sums must be an integer"),
+    (lambda: tightness_bound(good, 0.5), ValueError, "t must be at least 1 for this bound"),
     (lambda: bracket(good, 10**301), ValueError, "use bracket_ball"),
     (lambda: bracket("model", 1), TypeError, "model must be a RelayModel"),
     (lambda: bracket(RelayModel(4, [Layer(1), Layer(-1)]), 1), ValueError, "no negative strength .* at layer 1"),

@@ -62,7 +62,7 @@ def plot_tightness(models: Models, t: ArrayLike, *, ax: Axes | None = None) -> A
         width = bracket(model, at).tightness - 1
         (line,) = ax.plot(at, width, label=label)
         widest = max(widest, 3 * width.max())
-        proven = np.array([float(tightness_bound(model, x)) - 1 for x in at.tolist()])
+        proven = np.array([float(tightness_bound(model, x)) - 1 if x >= 1 else np.nan for x in at.tolist()])
         ax.plot(at, np.where(proven < widest, proven, np.nan), color=line.get_color(), linestyle=":", linewidth=1.4)
     ax.plot([], [], label=r"proven limits, $\exp\,\frac{(L-1)(L-2)}{2\,(P+1)\,p_1} - 1$", **REFERENCE)
     against_t(ax, "relative width, upper / lower $-$ 1", far=True)

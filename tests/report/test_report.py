@@ -131,6 +131,11 @@ class TestWrongFormulasFail:
         monkeypatch.setattr(bound, "influence_fraction", lambda model, t: true(model, t) * 102 / 100)
         assert not self.verdict(bound.bracket_holds, tmp_path)
 
+    def test_bracket_sums(self, tmp_path, monkeypatch):
+        true = bound.influence_ball
+        monkeypatch.setattr(bound, "influence_ball", lambda *a: true(*a) * (1 + 1e-15))
+        assert not self.verdict(bound.bracket_closes_in, tmp_path)
+
     def test_rate(self, tmp_path, monkeypatch):
         true = bound.influence_ball
         monkeypatch.setattr(bound, "influence_ball", lambda *a: true(*a) * (1 + 1e-5))
