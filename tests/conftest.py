@@ -32,3 +32,15 @@ def rng(request):
     """A generator seeded for this test alone; the seed is printed when the test fails."""
     print(f"seed {SEED} of {request.node.nodeid}")
     return np.random.default_rng([SEED, sum(request.node.nodeid.encode())])
+
+
+@pytest.fixture(scope="session")
+def grown(tmp_path_factory):
+    """The folder of a small experiment, trained once: two seeds, with and without the bias."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from relaymodel.cli import main
+
+    out = tmp_path_factory.mktemp("training") / "grown"
+    assert main(["train", "english", "--arms", "--seeds", "2", "--preset", "quick", "--out", str(out)]) == 0
+    return out

@@ -1,83 +1,14 @@
-"""The NumPy transformer, against a dense one written here, and what must hold whatever the weights."""
+"""The transformer against a dense one that shares no code, and what holds for all weights."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.integrate import quad
 
-from relaymodel.networks.transformer import Architecture, Block, Transformer, Weights
-from relaymodel.networks.transformer.layers import ROWS, activate, attend, normalise, rotary_angles, rotate
-
-EPS = np.finfo(np.float64).eps
-
-GPT2 = Architecture(depth=3, width=24, heads=4, vocabulary=300, context=40)
-LLAMA = Architecture(
-    depth=3,
-    width=24,
-    heads=6,
-    vocabulary=300,
-    key_heads=2,
-    head_width=8,
-    mlp_width=30,
-    activation="silu",
-    gated=True,
-    norm="rms",
-    positions="rotary",
-    rotary_base=100.0,
-    epsilon=1e-3,
-)
-BARE = Architecture(depth=2, width=12, heads=3, vocabulary=300, mlp_width=0, positions="none", activation="gelu")
-KINDS = pytest.mark.parametrize("shape", [GPT2, LLAMA, BARE], ids=["gpt2", "llama", "bare"])
-
-
-def everything_random(shape, rng):
-    """A network with every optional array there, none of them 0 or 1, and logits of order 1."""
-    d, q, k, m = shape.width, shape.heads * shape.head_size, shape.key_value_heads * shape.head_size, shape.mlp_hidden
-    layer = shape.norm == "layer"
-
-    def normal(*size, about=0.0):
-        return about + 0.4 * rng.standard_normal(size)
-
-    def block():
-        mlp = {}
-        if m:
-            mlp = {"mlp_gain": normal(d, about=1), "up": normal(d, m), "up_bias": normal(m), "down": normal(m, d)}
-            mlp |= {"down_bias": normal(d)} | ({"mlp_shift": normal(d)} if layer else {})
-            mlp |= {"gate": normal(d, m), "gate_bias": normal(m)} if shape.gated else {}
-        return Block(
-            normal(d, about=1),
-            normal(d, q),
-            normal(d, k),
-            normal(d, k),
-            normal(q, d),
-            attention_shift=normal(d) if layer else None,
-            query_bias=normal(q),
-            key_bias=normal(k),
-            value_bias=normal(k),
-            output_bias=normal(d),
-            **mlp,
-        )
-
-    weights = Weights(
-        normal(shape.vocabulary, d),
-        [block() for _ in range(shape.depth)],
-        normal(d, about=1),
-        normal(d) if layer else None,
-        normal(shape.context, d) if shape.positions == "learned" else None,
-        normal(shape.vocabulary, d),
-    )
-    return Transformer(shape, weights)
-
-
-def states(network, tokens, **extras):
-    return list(network.hidden_states(tokens, **extras))
-
-
-# ------------------------------------------------------------------ a dense transformer, one text, nothing clever
+from relaymodel.networks.transformer import Transformer
+from relaymodel.networks.transformer.layers import ROWS, attend, rotary_angles, rotate
+from tests.networks.transformer.shapes import BARE, EPS, GPT2, KINDS, LLAMA, everything_random, states
 
 
 def dense(network, tokens, bias=None):
@@ -168,9 +99,6 @@ def test_more_rows_than_are_handled_at_once(rng):
         close(
             network, [x[0] for x in states(network, [tokens], bias=bias, final_norm=True)], dense(network, tokens, bias)
         )
-
-
-# ------------------------------------------------------------------ what holds for all weights
 
 
 @KINDS
@@ -270,38 +198,6 @@ def test_a_bias_common_to_all_keys_cancels_and_a_low_one_hides(shape, rng):
         assert_array_equal(x[:, 2:], y[:, 2:])
 
 
-# ------------------------------------------------------------------ parts
-
-
-@given(st.lists(st.floats(-30, 30), min_size=1, max_size=20))
-def test_activations_are_their_definitions(values):
-    x = np.array(values)
-    silu, gelu, tanh = (activate(x.copy(), kind) for kind in ("silu", "gelu", "gelu_tanh"))
-    scale = 8 * EPS * np.maximum(np.abs(x), 1)  # x times a probability right to a few ulp of 1
-    assert np.all(np.abs(silu - x / (1 + np.exp(-x))) <= scale)
-    assert np.all(np.abs(tanh - 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))) <= scale)
-    assert np.all(np.abs(gelu - tanh) < 5e-4)  # how good the approximation is (Hendrycks and Gimpel 2016)
-
-
-@pytest.mark.parametrize("x", [-3.0, -0.5, 0.0, 0.7, 2.0])
-def test_gelu_is_x_times_the_normal_distribution(x):
-    below = quad(lambda z: np.exp(-z * z / 2) / np.sqrt(2 * np.pi), -12, x, epsabs=1e-14)[0]
-    assert abs(activate(np.array([x]), "gelu")[0] - x * below) < 1e-12
-
-
-def test_norms(rng):
-    x, gain, shift = rng.standard_normal((5, 40)) * 3 + 2, rng.uniform(0.5, 2, 40), rng.standard_normal(40)
-    bare = normalise(x, np.ones(40), None, 0.25, centred=True)
-    assert_allclose(bare.mean(axis=-1), 0, atol=10 * EPS)
-    assert_allclose(np.mean(bare**2, axis=-1), x.var(axis=-1) / (x.var(axis=-1) + 0.25), rtol=100 * EPS)
-    assert_allclose(normalise(x, gain, shift, 0.25, centred=True), bare * gain + shift, rtol=0, atol=100 * EPS)
-    square = np.mean(x**2, axis=-1, keepdims=True)
-    assert_allclose(normalise(x, gain, None, 0.25, centred=False), x / np.sqrt(square + 0.25) * gain, rtol=100 * EPS)
-
-
-# ------------------------------------------------------------------ generation
-
-
 @KINDS
 def test_generation_with_cached_keys_is_full_recomputation(shape, rng):
     """Sampled again from the full forward pass with the same random numbers."""
@@ -343,121 +239,6 @@ def test_the_embedding_stands_in_for_a_missing_unembedding(rng):
     tied = Transformer(GPT2, replace(network.weights, unembedding=None))
     equal = Transformer(GPT2, replace(network.weights, unembedding=network.weights.embedding))
     assert tied.generate([7], 20, seed=0) == equal.generate([7], 20, seed=0) != network.generate([7], 20, seed=0)
-
-
-# ------------------------------------------------------------------ initialisation
-
-
-def test_random_weights_have_gpt2_deviations():
-    """Deviations of 10^4 or more normal numbers: right to 5 / sqrt(2 * 10^4)."""
-    shape = replace(GPT2, depth=2, width=128, gated=True, heads=4)
-    weights = Weights.random(shape, np.random.default_rng(5), std=0.1)
-    for block in weights.blocks:
-        for name in ("query", "key", "value", "up", "gate"):
-            assert getattr(block, name).std() == pytest.approx(0.1, rel=0.036)
-        for name in ("output", "down"):
-            assert getattr(block, name).std() == pytest.approx(0.1 / np.sqrt(2 * 2), rel=0.036)
-        assert np.all(block.attention_gain == 1)
-        assert np.all(block.mlp_shift == 0)
-    assert weights.embedding.std() == pytest.approx(0.1, rel=0.036)
-    assert weights.unembedding is None
-    assert_array_equal(weights.embedding, Weights.random(shape, np.random.default_rng(5), std=0.1).embedding)
-
-
-# ------------------------------------------------------------------ refusals
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"depth": 0}, ValueError, "depth must be at least 1, got 0"),
-        ({"width": 2.5}, TypeError, "width must be an integer"),
-        ({"heads": True}, TypeError, "heads must be an integer"),
-        ({"heads": 5}, ValueError, "heads must divide width if head_width is not given, got heads = 5 and width = 24"),
-        ({"vocabulary": -1}, ValueError, "vocabulary must be at least 1"),
-        ({"context": 0}, ValueError, "context must be at least 1"),
-        ({"context": None}, ValueError, "context must be given for learned positions"),
-        ({"key_heads": 3}, ValueError, "key_heads must divide heads = 4, got 3"),
-        ({"head_width": 0}, ValueError, "head_width must be at least 1"),
-        ({"head_width": 3, "positions": "rotary"}, ValueError, "head_width must be even for rotary positions, got 3"),
-        ({"mlp_width": -1}, ValueError, "mlp_width must be at least 0"),
-        ({"activation": "relu"}, ValueError, "activation must be one of"),
-        ({"gated": 1}, TypeError, "gated must be True or False, got 1"),
-        ({"norm": "batch"}, ValueError, "norm must be one of"),
-        ({"positions": "alibi"}, ValueError, "positions must be one of"),
-        ({"rotary_base": 0}, ValueError, "rotary_base must be positive"),
-        ({"epsilon": 0.0}, ValueError, "epsilon must be positive"),
-        ({"epsilon": float("nan")}, ValueError, "epsilon must be finite"),
-    ],
-)
-def test_architectures_that_cannot_be_built(change, error, words):
-    with pytest.raises(error, match=words):
-        replace(GPT2, **change)
-
-
-def spoiled(weights, name, value):
-    """Weights with one array replaced: of the first block, if it is a block's."""
-    if name in {field.name for field in fields(Weights)}:
-        return replace(weights, **{name: value})
-    return replace(weights, blocks=(replace(weights.blocks[0], **{name: value}), *weights.blocks[1:]))
-
-
-ARRAYS = [
-    (GPT2, name)
-    for name in sorted({f.name for c in (Block, Weights) for f in fields(c)} - {"blocks", "gate", "gate_bias"})
-]
-ARRAYS += [(LLAMA, "gate"), (LLAMA, "gate_bias")]
-
-
-@pytest.mark.parametrize(("shape", "name"), ARRAYS, ids=[name for _, name in ARRAYS])
-def test_every_array_is_checked(shape, name, rng):
-    network = everything_random(shape, rng)
-    weights = network.weights
-    right = getattr(weights, name) if hasattr(weights, name) else getattr(weights.blocks[0], name)
-    label = name if hasattr(weights, name) else rf"blocks\[0\].{name}"
-    for array, error, words in (
-        (np.zeros((*right.shape, 1)), ValueError, "must have shape"),
-        (right[:-1], ValueError, "must have shape"),
-        (right.astype(np.float32), TypeError, "must be float64, got float32"),
-        (np.full_like(right, np.nan), ValueError, "must be finite"),
-    ):
-        with pytest.raises(error, match=f"{label} {words}"):
-            Transformer(shape, spoiled(weights, name, array))
-    if name.endswith(("bias", "shift")) or name == "unembedding":
-        Transformer(shape, spoiled(weights, name, None))
-    else:
-        with pytest.raises(ValueError, match=f"weights must have {label}, shape .*, got None"):
-            Transformer(shape, spoiled(weights, name, None))
-
-
-@pytest.mark.parametrize(
-    ("shape", "name", "size"),
-    [
-        (GPT2, "gate", (24, 96)),
-        (LLAMA, "mlp_shift", (24,)),
-        (LLAMA, "attention_shift", (24,)),
-        (LLAMA, "final_shift", (24,)),
-        (LLAMA, "positions", (40, 24)),
-        (BARE, "up", (12, 48)),
-    ],
-)
-def test_superfluous_arrays_are_refused(shape, name, size, rng):
-    network = everything_random(shape, rng)
-    with pytest.raises(ValueError, match=f"weights must have no .*{name} in this architecture"):
-        Transformer(shape, spoiled(network.weights, name, np.zeros(size)))
-
-
-def test_other_refusals(rng):
-    network = everything_random(GPT2, rng)
-    with pytest.raises(ValueError, match="weights must have depth = 2 blocks, got 3"):
-        Transformer(replace(GPT2, depth=2), network.weights)
-    with pytest.raises(TypeError, match="rng must be a numpy Generator"):
-        Weights.random(GPT2, 0)
-    with pytest.raises(ValueError, match="std must be positive"):
-        Weights.random(GPT2, rng, std=0)
-    with pytest.raises(ValueError, match="block must have an MLP"):
-        bare = everything_random(BARE, rng)
-        bare.mlp(bare.weights.blocks[0], np.zeros((1, 12)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""The command that measures."""
+
+import json
+
+import numpy as np
+import pytest
+
+import relaymodel as rm
+from relaymodel.cli import main
+from relaymodel.networks.protocol import measure
+from relaymodel.networks.transformer import Architecture, Transformer
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_command_with_its_defaults_measures_a_numpy_network(capsys, tmp_path):
+    options = ["--pairs", "2", "--t-max", "150", "--depth", "2", "--prompt", "8", "--layers", "1-2"]
+    files = ["--csv", str(tmp_path / "c.csv"), "--plot", str(tmp_path / "p.png")]
+    code, out, err = run(capsys, "measure", "untrained-numpy", *options, *files)
+    assert code == 0, err
+    assert "random tokens, seed 0" in out
+    curve = rm.Curve.from_csv(tmp_path / "c.csv", layer=2)
+    assert len(curve) == 150
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    code, out, err = run(capsys, "measure", "untrained-numpy", *options, "--json")
+    result = json.loads(out)
+    assert result["layer"] == [1, 2]
+    assert result["alpha"][1] == pytest.approx(np.mean(result["each"][1]))
+
+
+def test_command_reads_prompts_and_continuation_from_files(capsys, tmp_path):
+    for name, text in (("a", "first prompt text"), ("b", "other prompt here"), ("c", "and the rest " * 20)):
+        (tmp_path / name).write_text(text)
+    command = ["measure", "untrained-numpy", "--depth", "1", "--prompt", "8", "--t-max", "200", "--json"]
+    texts = [
+        "--prompt-a",
+        str(tmp_path / "a"),
+        "--prompt-b",
+        str(tmp_path / "b"),
+        "--continuation",
+        str(tmp_path / "c"),
+    ]
+    code, out, err = run(capsys, *command, *texts)
+    assert code == 0, err
+    network = Transformer.random(
+        Architecture(depth=1, width=256, heads=8, vocabulary=256, context=208), np.random.default_rng(0)
+    )
+    direct = measure(network, ("first pr", "other pr", ("and the rest " * 20)[:200]))
+    assert json.loads(out)["alpha"] == [direct.alpha(1).alpha]
+    code, _, err = run(capsys, *command, *texts, "--pairs", "3")
+    assert code == 2
+    assert "--prompt-a must have at least 3 x 8 = 24 tokens" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--prompt-a", "x"], "--prompt-a and --prompt-b must be given together"),
+        (["--prompt-a", "no", "--prompt-b", "no"], "--prompt-a must be a text file, and there is none at no"),
+        (["--continuation", "nowhere.txt"], "a text file, and there is none at nowhere.txt"),
+        (["--layers", "5-2"], "--layers must go up"),
+        (["--layers", "99", "--depth", "1"], "layers must be from 0 to 1, got 99"),
+        (["--metric", "manhattan"], "--metric must be one of"),
+        (["--t-max", "1"], "--t-max must be"),
+        (["--bias", "nan"], "--bias must be"),
+        (["--layers", "0"], "--layers must be at least 1"),
+        (["--pairs", "1e9"], "--pairs must be at most"),
+        (["--t-max", "1e12"], "--t-max must be at most"),
+        (["--depth", "1e9"], "--depth must be at most"),
+        (["--t-min", "19"], "--t-min must be at most half of --t-max"),
+        (["--dtype", "float16"], "--dtype must be left out"),
+        (["--resume", ""], "--resume must name a folder"),
+        (["--csv", ""], "must name a file"),
+    ],
+)
+def test_command_names_what_is_unusable(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "measure", "untrained-numpy", "--pairs", "1", "--t-max", "20", *arguments)
+    assert code == 2
+    assert message in err
+    assert out == ""
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,46 @@
+"""The claims about a training."""
+
+import csv
+
+import pytest
+
+from relaymodel.report import claim as claim_module
+from relaymodel.report import reproduce
+from relaymodel.report.claim import Workspace
+from relaymodel.report.claims import training as claims
+from tests.networks.training.grown import ADDED, PLAIN, QUICK, TRAINED, planted
+
+
+class TestReport:
+    def test_claims_of_a_folder(self, grown, tmp_path, monkeypatch):
+        """Only when a folder is given; the figure and the table are in the report."""
+        checks = [check for check in claim_module.CHECKS if check.needs == "training"]
+        monkeypatch.setattr("relaymodel.report.CHECKS", checks)
+        assert reproduce(tmp_path / "without").claims == ()
+        found = reproduce(tmp_path / "with", training=grown).claims
+        assert len(found) == len(checks) == 2
+        assert (tmp_path / "with" / "figures" / "training.png").exists()
+        with (tmp_path / "with" / "data" / "training.csv").open(newline="", encoding="utf-8") as stream:
+            assert len(list(csv.DictReader(stream))) == 4 * len(QUICK.measured)
+
+    @pytest.mark.parametrize(
+        ("ends", "raised", "reversed_"),
+        [
+            ({PLAIN: (0.4, 0.6), TRAINED: (0.1, 0.3), ADDED: (0.1, 0.2)}, True, False),
+            ({PLAIN: (0.4, 0.6), TRAINED: (0.1, 0.3), ADDED: (0.1, -0.1)}, True, True),
+            ({PLAIN: (0.4, 0.6), TRAINED: (0.1, -0.015), ADDED: (0.1, 0.2)}, True, False),  # within two errors of 0
+            ({PLAIN: (0.4, 0.4), TRAINED: (0.1, 0.3), ADDED: (0.1, 0.2)}, False, False),
+            ({PLAIN: (0.4, 0.6), TRAINED: (0.1, 0.6), ADDED: (0.1, 0.2)}, True, False),  # undone by the end
+            ({PLAIN: (0.4, 0.6), TRAINED: (0.2, 0.3), ADDED: (0.2, 0.2)}, False, False),
+        ],
+    )
+    def test_verdicts(self, ends, raised, reversed_, tmp_path, monkeypatch):
+        monkeypatch.setattr(claims.Training, "read", lambda folder: planted(ends, tmp_path))
+        workspace = Workspace(tmp_path, {"training": "folder"})
+        assert claims.training_raises_the_exponent(workspace).passed is raised
+        assert claims.decay_reverses(workspace).passed is reversed_
+
+    def test_arms_that_are_lacking(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(claims.Training, "read", lambda folder: planted({PLAIN: (0.4, 0.6)}, tmp_path))
+        with pytest.raises(ValueError, match="lacks bias in training, bias at measurement"):
+            claims.decay_reverses(Workspace(tmp_path, {"training": "folder"}))
