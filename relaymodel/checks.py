@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,22 @@ Number = int | float | Fraction
 """A real parameter.  NumPy scalars are accepted everywhere and converted without loss."""
 
 
+PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+"""How a number is written in a file or an option; Python alone would also take 1_000, nan and every script's digits."""
+
+
+def one_line(text: object) -> str:
+    r"""Return text in one line that does nothing to a terminal: spaces joined, what cannot be printed escaped.
+
+    >>> one_line("two\nlines, \x1b[31mred"), one_line("1 \u00b1 2")
+    ('two lines, \\x1b[31mred', '1 ± 2')
+    """
+    joined = " ".join(str(text).split())
+    if joined.isprintable():
+        return joined
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
 def show(value: object) -> str:
     """Return `repr(value)`, shortened so that an error message stays one line.
 
@@ -25,7 +42,7 @@ def show(value: object) -> str:
     '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17...'
     """
     try:
-        text = " ".join(repr(value).split())
+        text = one_line(repr(value))
     except ValueError:  # CPython refuses to print integers of more than 4300 digits
         text = f"<{type(value).__name__} too long to print>"
     return text if len(text) <= 64 else text[:61] + "..."

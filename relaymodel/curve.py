@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from immutabledict import immutabledict
 
-from relaymodel.checks import demand, numbers, series, show
+from relaymodel import files
+from relaymodel.checks import PLAIN_NUMBER, demand, numbers, series, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from relaymodel import files
 
 COLUMNS = ("t", "layer", "distance", "stderr")
 PAIR = "pair_"
 ROUNDED = 1e-9
 """How far a mean may be from that of its pairs."""
+SIGNED = "influence"
+"""The column of a model's D(t), which may be negative: its size is read as the distance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +96,7 @@ class Curve:
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
         provenance = {str(key): str(value) for key, value in dict(self.provenance).items()}
-        object.__setattr__(self, "provenance", MappingProxyType(provenance))
+        object.__setattr__(self, "provenance", immutabledict(provenance))
 
     def _checked_pairs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         pairs = numbers("pairs", self.pairs).astype(np.float64)
@@ -152,9 +155,9 @@ class Curve:
     def from_csv(cls, path: files.PathLike, *, layer: int | None = None) -> Curve:
         """Read one curve; `layer` chooses among several in one file.
 
-        Columns `t` and `distance`, in any order, `stderr`, `layer` and `pair_1`, `pair_2`, ... optional, others
-        ignored.  Commas,
-        semicolons and tabs separate; Windows line ends and a byte order mark are accepted.
+        Columns `t` and `distance` (or `influence`, whose size is taken), in any order, `stderr`, `layer` and `pair_1`,
+        `pair_2`, ... optional, others ignored.  Commas, semicolons and tabs separate; Windows line ends and a byte
+        order mark are accepted.
 
         Raises `ValueError` naming the file and, for a bad row, its line.
         """
@@ -169,37 +172,23 @@ class Curve:
 
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write a compressed NPZ file without pickled objects."""
-        import json  # here and below: what only files need is not loaded with the package
-
-        from relaymodel import files
-
-        arrays: dict[str, Any] = {"t": self.t, "distance": self.distance}
+        arrays = {"t": self.t, "distance": self.distance}
         if self.stderr is not None:
             arrays["stderr"] = self.stderr
         if self.pairs is not None:
             arrays["pairs"] = self.pairs
-        arrays["provenance"] = np.array(json.dumps(dict(self.provenance)))
-
-        def fill(temporary: Path) -> None:
-            with temporary.open("wb") as stream:
-                np.savez_compressed(stream, **arrays)
-
-        return files.write(path, fill, overwrite=overwrite)
+        return files.write_npz(path, arrays, {"provenance": dict(self.provenance)}, overwrite=overwrite)
 
     @classmethod
     def from_npz(cls, path: files.PathLike) -> Curve:
         """Read what `to_npz` wrote; pickled objects are refused."""
-        import json
-        from zipfile import is_zipfile
-
-        if not is_zipfile(path):
-            raise ValueError(f"{path} must be an NPZ file that to_npz wrote, got something else")
-        with np.load(path, allow_pickle=False) as data:
-            for name in ("t", "distance"):
-                if name not in data:
-                    raise ValueError(f"{path} must hold an array named {name}, got {', '.join(data) or 'none'}")
-            provenance = json.loads(str(data["provenance"])) if "provenance" in data else {}
-            return cls(data["t"], data["distance"], data.get("stderr"), provenance, data.get("pairs"))
+        arrays, facts = files.read_npz(path, "Curve.to_npz", ("t", "distance"))
+        try:
+            return cls(
+                arrays["t"], arrays["distance"], arrays.get("stderr"), facts.get("provenance", {}), arrays.get("pairs")
+            )
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from None
 
 
 def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, overwrite: bool = False) -> Path:
@@ -207,31 +196,30 @@ def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, ov
 
     The provenance entries that all curves share are written as `# key: value` lines.
     """
-    from relaymodel import files
-
     if not curves:
         raise ValueError("curves must hold at least one curve, got none")
     first = next(iter(curves.values()))
-    layered = list(curves) != [None]
-    with_errors = any(curve.stderr is not None for curve in curves.values())
-    lines = [
-        f"# {' '.join(key.split())}: {' '.join(value.split())}"
+    shared = {
+        key: value
         for key, value in first.provenance.items()
         if all(curve.provenance.get(key) == value for curve in curves.values())
-    ]
+    }
     several = max(0 if curve.pairs is None else len(curve.pairs) for curve in curves.values())
-    columns = ["t"] + ["layer"] * layered + ["distance"] + ["stderr"] * with_errors
-    lines.append(",".join(columns + [f"{PAIR}{k + 1}" for k in range(several)]))
+    columns: dict[str, list[Any]] = {name: [] for name in (*COLUMNS, *(f"{PAIR}{k + 1}" for k in range(several)))}
     for layer, curve in curves.items():
-        errors: Iterable[float | None] = [None] * len(curve) if curve.stderr is None else curve.stderr.tolist()
-        pairs = [[]] * len(curve) if curve.pairs is None else curve.pairs.T.tolist()
-        for t, distance, error, each in zip(curve.t.tolist(), curve.distance.tolist(), errors, pairs, strict=True):
-            row = [f"{t:.0f}" if t.is_integer() and t < 2**53 else repr(t)]
-            row += [str(layer)] * layered + [repr(distance)]
-            row += ["" if error is None else repr(error)] * with_errors
-            row += [repr(value) for value in each] + [""] * (several - len(each))
-            lines.append(",".join(row))
-    return files.write_text(path, "\n".join(lines) + "\n", overwrite=overwrite)
+        nothing = [None] * len(curve)
+        columns["t"] += [int(t) if t.is_integer() and t < 2**53 else t for t in curve.t.tolist()]
+        columns["layer"] += [layer] * len(curve)
+        columns["distance"] += curve.distance.tolist()
+        columns["stderr"] += nothing if curve.stderr is None else curve.stderr.tolist()
+        for k in range(several):
+            some = curve.pairs is not None and k < len(curve.pairs)
+            columns[f"{PAIR}{k + 1}"] += curve.pairs[k].tolist() if some else nothing  # type: ignore[index]
+    if list(curves) == [None]:
+        del columns["layer"]
+    if all(curve.stderr is None for curve in curves.values()):
+        del columns["stderr"]
+    return files.write_table(path, columns, shared, overwrite=overwrite)
 
 
 def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
@@ -239,83 +227,66 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
 
     Raises `ValueError` naming the file and, for a bad row, its line.  See `Curve.from_csv` for the format.
     """
-    import csv
-    from pathlib import Path
-
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8 text: {error}") from None
-    provenance, rows = {}, []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.startswith("#"):
-            key, colon, value = line[1:].strip().partition(":")
-            if colon:
-                provenance[key.strip()] = value.strip()
-        elif line.strip():
-            rows.append((number, line.strip()))
-    if not rows:
-        raise ValueError(f"{path} must hold a header with t and distance and rows of numbers, got an empty file")
-    number, header = rows[0]
-    separator = next((s for s in ";\t" if s in header), ",")
-    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator))]
-    for name in ("t", "distance"):
-        if names.count(name) != 1:
-            raise ValueError(
-                f"{path}, line {number}: the header must name the column {name} once, got {show(header)}; "
-                "write a first line such as t,distance"
+    table = files.read_table(path, "t and distance")
+    pairs = [name for name in dict.fromkeys(table.names) if re.fullmatch(rf"{PAIR}[0-9]+", name)]
+    columns = {name: at for name in (*COLUMNS, SIGNED, *pairs) if (at := table.column(name)) is not None}
+    for names, also in ((("t",), ""), (("distance", SIGNED), " (or influence instead)")):
+        if sum(name in columns for name in names) != 1:
+            raise table.error(
+                table.header,
+                f"the header must name the column {names[0]} once{also}, got {show(','.join(table.names))}; "
+                "write a first line such as t,distance",
             )
-    columns = {name: names.index(name) for name in COLUMNS if name in names}
-    columns |= {name: i for i, name in enumerate(names) if name.startswith(PAIR)}
-    table: dict[int | None, list[tuple[float, ...]]] = {}
-    for number, line in rows[1:]:
-        fields = next(csv.reader([line], delimiter=separator))
+    points: dict[int | None, list[tuple[float, ...]]] = {}
+    for number, fields in table:
         try:
-            layer, point = _parse(fields, columns, len(names))
+            layer, point = _parse(fields, columns)
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}, got {show(line)}") from None
-        points = table.setdefault(layer, [])
-        if points and point[0] <= points[-1][0]:
-            raise ValueError(
-                f"{path}, line {number}: t must be strictly increasing (within a layer), "
-                f"got {point[0]:.15g} after {points[-1][0]:.15g}"
-            )
-        points.append(point)
-    if not table:
+            raise table.error(number, f"{error}, got {show(table.separator.join(fields))}") from None
+        known = points.setdefault(layer, [])
+        if known and point[0] <= known[-1][0]:
+            equal = "; as float64 they are equal" * (point[0] == known[-1][0])
+            got = f"got {fields[columns['t']].strip()} after {known[-1][0]:.17g}{equal}"
+            raise table.error(number, f"t must be strictly increasing (within a layer), {got}")
+        known.append(point)
+    if not points:
         raise ValueError(f"{path} must hold rows of numbers below its header, got none")
     curves: dict[int | None, Curve] = {}
-    for layer, points in table.items():
-        t, distance, stderr, *pairs = np.array(points).T
-        pairs = [row for row in pairs if not np.isnan(row).all()]
+    for layer, rows in points.items():
+        # columns that are empty throughout are left out
+        t, distance, *others = (None if np.isnan(column).all() else column for column in np.array(rows).T)
+        each = np.array([pair for pair in others[1:] if pair is not None])
         try:
-            stated = None if np.isnan(stderr).all() else stderr
-            curves[layer] = Curve(t, distance, stated, provenance, np.array(pairs) if pairs else None)
+            curves[layer] = Curve(t, distance, others[0], table.facts, each if each.size else None)  # type: ignore[arg-type]
         except ValueError as error:
             raise ValueError(f"{path}{'' if layer is None else f', layer {layer}'}: {error}") from None
     return curves
 
 
-def _parse(fields: list[str], columns: Mapping[str, int], width: int) -> tuple[int | None, tuple[float, ...]]:
+def _parse(fields: list[str], columns: Mapping[str, int]) -> tuple[int | None, tuple[float, ...]]:
     """Return the layer and (t, distance, stderr, pairs...) of one row; the error says what is wrong with it."""
-    if len(fields) != width:
-        raise ValueError(f"expected {width} columns, found {len(fields)}")
-    numbers = {}
+    layer = None
+    numbers = {"t": np.nan, "distance": np.nan, "stderr": np.nan}
     for name, column in columns.items():
         entry = fields[column].strip()
-        if name == "layer" or (not entry and name not in ("t", "distance")):
-            continue
-        try:
-            numbers[name] = float(entry)
-        except ValueError:
-            hint = "; write a decimal point" if "," in entry else ""
-            raise ValueError(f"{name} must be a number{hint}") from None
-        if not np.isfinite(numbers[name]) or numbers[name] < 0 or (name != "stderr" and numbers[name] == 0):
-            raise ValueError(f"{name} must be finite and {'at least 0' if name == 'stderr' else 'positive'}")
-    layer = None
-    if "layer" in columns:
-        try:
-            layer = int(fields[columns["layer"]])
-        except ValueError:
-            raise ValueError("layer must be an integer") from None
-    pairs = (numbers.get(name, np.nan) for name in columns if name.startswith(PAIR))
-    return layer, (numbers["t"], numbers["distance"], numbers.get("stderr", np.nan), *pairs)
+        if name == "layer":
+            if not re.fullmatch(r"[+-]?[0-9]{1,18}", entry):
+                raise ValueError("layer must be an integer")
+            layer = int(entry)
+        elif entry or name in ("t", "distance", SIGNED):
+            numbers["distance" if name == SIGNED else name] = _number(name, entry)
+        else:
+            numbers[name] = np.nan
+    return layer, tuple(numbers.values())
+
+
+def _number(name: str, entry: str) -> float:
+    """Return the number in a field."""
+    rule = {"stderr": "at least 0", SIGNED: "not 0"}.get(name, "positive")
+    if not PLAIN_NUMBER.fullmatch(entry) and entry.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
+        hint = "; write a decimal point" if "," in entry else ""
+        raise ValueError(f"{name} must be a number{hint}")
+    value = abs(float(entry)) if name == SIGNED else float(entry)
+    if not math.isfinite(value) or value < 0 or (name != "stderr" and value == 0):
+        raise ValueError(f"{name} must be finite and {rule}")
+    return value

@@ -1,25 +1,67 @@
-"""What the results of this package have in common: how a notebook shows them."""
+"""How results are shown: figures with their errors, tables in HTML, text in LaTeX."""
 
 import html
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from relaymodel.checks import one_line
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{sign: "\\" + sign for sign in "&%#_${}"},
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "κ2": r"$\kappa_2$",
+    "ω": r"$\omega$",
+    "σ": r"$\sigma$",
+    "κ": r"$\kappa$",
+    "μ": r"$\mu$",
+    "ρ": r"$\rho$",
+    "λ": r"$\lambda$",
+    "≥": r"$\ge$",
+    "≤": r"$\le$",
+    "∞": r"$\infty$",
+    "—": "--",
+}
 
 
 def figure(value: float, error: float) -> str:
-    """Return `value +- error` to two digits of the error.
+    """Return `value ± error` to two digits of the error.
 
     >>> figure(0.53124, 0.0123)
     '0.531 ± 0.012'
     >>> figure(0.5, 3e-9)
     '0.5 ± 3e-09'
     """
-    if error < 1e-6:
+    if not math.isfinite(error) or error < 1e-6:
         return f"{value:.9g} ± {error:.1g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
-def table(title: str, rows: Iterable[tuple[str, object]]) -> str:
-    """Return an HTML table of names and values, everything escaped."""
-    body = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in rows)
-    return f"<table><caption>{html.escape(title)}</caption><tbody>{body}</tbody></table>"
+def table(caption: str, rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:
+    """Return an HTML table, everything escaped; without a head, the first cell of a row is its name."""
+
+    def line(cells: Sequence[object], names: int) -> str:
+        kinds = ("th" if i < names else "td" for i in range(len(cells)))
+        inner = (f"<{kind}>{html.escape(str(cell))}</{kind}>" for kind, cell in zip(kinds, cells, strict=True))
+        return f"<tr>{''.join(inner)}</tr>"
+
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    top = f"<thead>{line(head, len(head))}</thead>" if head else ""
+    return f"<table>{title}{top}<tbody>{''.join(line(row, not head) for row in rows)}</tbody></table>"
+
+
+def facts(known: Mapping[str, object]) -> str:
+    """Return an HTML paragraph with a line for each fact, everything escaped."""
+    return f"<p>{'<br>'.join(html.escape(f'{key}: {value}') for key, value in known.items())}</p>"
+
+
+def latex(text: str) -> str:
+    r"""Return text as LaTeX prints it: nothing in it is a command.
+
+    >>> print(latex(r"50 %, ω of \input{x}"))
+    50 \%, $\omega$ of \textbackslash{}input\{x\}
+    """
+    return re.sub("|".join(map(re.escape, LATEX)), lambda found: LATEX[found[0]], one_line(text))

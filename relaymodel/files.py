@@ -1,9 +1,23 @@
-"""Output that is written whole or not at all."""
+"""Files: tables (CSV), arrays (NPZ) and facts (JSON), each with one reader and one writer; whole or not at all."""
 
+from __future__ import annotations
+
+import csv
+import json
+import math
 import os
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relaymodel.checks import one_line, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
 
@@ -51,11 +65,12 @@ def write(path: PathLike, fill: Callable[[Path], None], *, overwrite: bool = Fal
         os.close(handle)
     temporary = Path(name)
     try:
-        fill(temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(target)
+        with _naming(target):
+            fill(temporary)
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
     return target
@@ -101,10 +116,183 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def read_text(path: PathLike) -> str:
+    """Return the UTF-8 text of a file, with Unix line ends and without a byte order mark.
+
+    Raises `OSError` and `ValueError`, both with the name of the file.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8 text: {error}") from None
+
+
+def read_json(path: PathLike) -> Any:
+    """Return what a JSON file holds; `ValueError` naming the file if it is damaged or holds NaN."""
+    text = read_text(path)
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} must be a JSON file, it is damaged or something else: {error}") from None
+
+
+def write_json(path: PathLike, value: Any, *, overwrite: bool = False) -> Path:
+    """Write a JSON file, whole or not at all; `ValueError` for NaN and infinities."""
+    return write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n", overwrite=overwrite)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file: facts from `# key: value` lines, names of columns, and rows, parsed as they are asked for.
+
+    Attributes
+    ----------
+    path, facts, names
+        Where it is, what its comments say, and its columns, in small letters.
+    header
+        Number of the header's line.
+    lines
+        Numbers and texts of the lines below it.
+    """
+
+    path: Path
+    facts: Mapping[str, str]
+    names: tuple[str, ...]
+    header: int
+    lines: Sequence[tuple[int, str]]
+    separator: str = ","
+
+    def column(self, name: str) -> int | None:
+        """Return the index of a column, None if there is none of the name; `ValueError` if there are several."""
+        if self.names.count(name) > 1:
+            raise self.error(self.header, f"the header must name the column {name} once, got {show(list(self.names))}")
+        return self.names.index(name) if name in self.names else None
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and fields of each line; `ValueError`, with the number, for one of another width."""
+        for number, line in self.lines:
+            fields = _fields(self.path, number, line, self.separator)
+            if len(fields) != len(self.names):
+                raise self.error(number, f"expected {len(self.names)} columns, found {len(fields)}, got {show(line)}")
+            yield number, fields
+
+    def error(self, line: int, message: str) -> ValueError:
+        """Return an error about a line of the file."""
+        return ValueError(f"{self.path}, line {line}: {message}")
+
+
+def read_table(path: PathLike, needs: str) -> Table:
+    """Read a CSV file; `needs` says in an error what its header must name.
+
+    Commas, semicolons and tabs separate; Windows line ends and a byte order mark are accepted.
+    """
+    facts, lines = {}, []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.startswith("#"):
+            key, colon, value = line[1:].strip().partition(":")
+            if colon:
+                facts[key.strip()] = value.strip()
+        elif line.strip():
+            lines.append((number, line.strip(" ")))
+    if not lines:
+        raise ValueError(f"{path} must hold a header with {needs} and rows of numbers, got an empty file")
+    number, header = lines.pop(0)
+    separator = next((s for s in ";\t" if s in header), ",")
+    names = tuple(name.strip().lower() for name in _fields(Path(path), number, header, separator))
+    return Table(Path(path), facts, names, number, lines, separator)
+
+
+def write_table(
+    path: PathLike, columns: Mapping[str, Iterable[Any]], facts: Mapping[str, object], *, overwrite: bool = False
+) -> Path:
+    """Write a CSV file: `# key: value` lines, a header, rows; floats without loss, None as an empty field.
+
+    Raises `ValueError` for numbers that are not finite.
+    """
+    lines = [f"# {one_line(key).replace(':', ' ')}: {one_line(value)}" for key, value in facts.items()]
+    lines.append(",".join(map(_quoted, columns)))
+    lines += [",".join(map(_entry, row)) for row in zip(*columns.values(), strict=True)]
+    return write_text(path, "\n".join(lines) + "\n", overwrite=overwrite)
+
+
+def _fields(path: Path, number: int, line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {number}: must be a row of CSV ({error}), got {show(line)}") from None
+
+
+def _entry(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (float, Fraction)):
+        if not math.isfinite(value):
+            raise ValueError(f"a table must hold finite numbers, got {value}")
+        return repr(float(value))
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """Return a text for a field, in quotes where it needs them.
+
+    >>> _quoted("GPT-2"), _quoted("a, b")
+    ('GPT-2', '"a, b"')
+    """
+    text = one_line(text)
+    return '"' + text.replace('"', '""') + '"' if text[:1] == "#" or any(c in text for c in ',;"') else text
+
+
+def write_npz(path: PathLike, arrays: Mapping[str, Any], facts: Mapping[str, Any], *, overwrite: bool = False) -> Path:
+    """Write arrays, and `facts` as JSON, to a compressed NPZ file without pickled objects."""
+    import numpy as np
+
+    text = json.dumps(dict(facts), allow_nan=False)
+
+    def fill(temporary: Path) -> None:
+        with temporary.open("wb") as stream:
+            np.savez_compressed(stream, facts=np.array(text), **arrays)
+
+    return write(path, fill, overwrite=overwrite)
+
+
+def read_npz(path: PathLike, writer: str, names: Sequence[str]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays of a file that `write_npz` wrote, and its facts; pickled objects are refused.
+
+    Raises `ValueError` with the name of the file and of its `writer` if it is damaged, or lacks one of the `names`.
+    """
+    from zipfile import is_zipfile
+
+    import numpy as np
+
+    with Path(path).open("rb") as stream:  # an OSError names the file
+        if not is_zipfile(stream):
+            raise ValueError(f"{path} must be an NPZ file that {writer} wrote, got something else")
+        stream.seek(0)
+        try:
+            with np.load(stream, allow_pickle=False) as data:
+                arrays = {name: data[name] for name in data.files}
+            known = json.loads(str(arrays.pop("facts", "{}")))
+        except Exception as error:  # whatever zipfile, zlib, numpy and json make of damaged bytes
+            raise ValueError(f"{path} must be an NPZ file that {writer} wrote, it is damaged: {show(error)}") from None
+    for name in names:
+        if name not in arrays:
+            found = ", ".join(arrays) or "none"
+            raise ValueError(f"{path} must hold an array named {name}, got {found}; {writer} writes all of them")
+    if not isinstance(known, dict):
+        raise ValueError(f"{path} must hold facts as {writer} writes them, got {show(known)}")
+    return arrays, known
+
+
 @contextmanager
 def _naming(target: Path) -> Iterator[None]:
-    """Name the target in the system's error, which speaks of the temporary file."""
+    """Name the target in the system's error (a full disk, say), which speaks of the temporary file or of none."""
     try:
         yield
     except OSError as error:
+        if error.strerror is None:  # not the system's
+            raise
         raise type(error)(f"cannot write {target}: {error.strerror}") from None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from immutabledict import immutabledict
 from numpy.typing import NDArray
 
 from relaymodel.certificate import constants
@@ -135,10 +135,10 @@ def certify(
         low,
         high,
         omega,
-        MappingProxyType({name: tuple(values) for name, values in sets.items()}),
+        immutabledict({name: tuple(values) for name, values in sets.items()}),
         found,
         build(sets, runs, low, high, P),
-        MappingProxyType(facts),
+        immutabledict(facts),
     )
 
 

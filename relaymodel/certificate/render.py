@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaymodel import display
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,17 +18,6 @@ if TYPE_CHECKING:
 TIMES = 6  # rows of t
 SHOWN = ("hypotheses", "section 8", "prompts", "smallest, prompts")
 CONSTANTS = ("l", "κ", "κ2", "ω", "V", "q", "k", "μ", "ρ", "λ")
-SYMBOLS = {
-    "ω": r"$\omega$",
-    "σ": r"$\sigma$",
-    "κ2": r"$\kappa_2$",
-    "κ": r"$\kappa$",
-    "μ": r"$\mu$",
-    "ρ": r"$\rho$",
-    "λ": r"$\lambda$",
-    "≥": r"$\ge$",
-    "≤": r"$\le$",
-}
 
 
 def power(log10: float, digits: int = 4) -> str:
@@ -134,19 +125,19 @@ def html(certificate: Certificate) -> str:
         "that know single positions start from the differences of the embeddings themselves; those with the prompts "
         "given take the first P values of every layer from the measurement."
     )
-    facts = "<br>".join(escape(f"{key}: {value}") for key, value in certificate.provenance.items())
     return "".join(
         (
             f"<p><b>Certificate.</b> {escape(verdict(certificate))}</p>",
-            _table(HEADS["hypotheses"], hypotheses(certificate), CAPTIONS["hypotheses"]),
-            _table(HEADS["ladder"], ladder(certificate), CAPTIONS["ladder"]),
+            display.table(CAPTIONS["hypotheses"], hypotheses(certificate), HEADS["hypotheses"]),
+            display.table(CAPTIONS["ladder"], ladder(certificate), HEADS["ladder"]),
             f"<p>{formulas}</p>",
-            _table(CONSTANTS, constants(certificate), CAPTIONS["constants"] + " (step section 8)"),
+            display.table(CAPTIONS["constants"] + " (step section 8)", constants(certificate), CONSTANTS),
             f"<p>{recursion}</p>",
-            _table(HEADS["relays"], relays(certificate), CAPTIONS["relays"]),
-            _table(HEADS["values"], values(certificate), CAPTIONS["values"]),
+            display.table(CAPTIONS["relays"], relays(certificate), HEADS["relays"]),
+            display.table(CAPTIONS["values"], values(certificate), HEADS["values"]),
             f"<p><b>Certified.</b> {escape(certificate.certified)}</p>",
-            f"<p><b>Measured.</b> {escape(certificate.measured_only)}</p><p>{facts}</p>",
+            f"<p><b>Measured.</b> {escape(certificate.measured_only)}</p>",
+            display.facts(certificate.provenance),
         )
     )
 
@@ -193,12 +184,6 @@ def latex(certificate: Certificate) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><tr>{top}</tr>{body}</table>"
-
-
 def _tabular(columns: str, head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
     lines = [" & ".join(map(_cell, row)) + r" \\" for row in (head, *rows)]
     lines.insert(1, r"\hline")
@@ -226,8 +211,4 @@ def _tex(text: str) -> str:
     mantissa, e, exponent = text.partition("e")
     if e and exponent.lstrip("+-").isdigit() and mantissa.replace(".", "").isdigit():
         return rf"{mantissa}\times 10^{{{int(exponent)}}}"
-    for sign in "\\&%#_$^{}":
-        text = text.replace(sign, r"\^{}" if sign == "^" else "\\" + sign) if sign not in "\\{}" else text
-    for symbol, formula in SYMBOLS.items():
-        text = text.replace(symbol, formula)
-    return text.replace("∞", r"$\infty$").replace("—", "--")
+    return display.latex(text)

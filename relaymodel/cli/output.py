@@ -52,10 +52,7 @@ class Output:
         """Write the CSV file, if there is to be one: `# key: value` lines, a header, one row a point."""
         if self.csv is None:
             return
-        lines = [f"# {key}: {value}" for key, value in provenance.items()]
-        lines.append(",".join(columns))
-        lines += [",".join(map(_entry, row)) for row in zip(*columns.values(), strict=True)]
-        self.written(files.write_text(self.csv, "\n".join(lines) + "\n", overwrite=self.force))
+        self.written(files.write_table(self.csv, columns, provenance, overwrite=self.force))
 
     def write_figure(self, draw: "Callable[[], Figure]") -> None:
         """Draw and write the figure, if there is to be one."""
@@ -107,8 +104,3 @@ def print_table(columns: Columns, digits: Mapping[str, int] | None = None, *, th
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
     if len(rows) < count:
         print(f"({len(rows)} of {count} points; --json or --csv FILE gives all)")
-
-
-def _entry(value: Any) -> str:
-    """Return a number for a CSV file, without loss as far as it is a float."""
-    return repr(float(value)) if isinstance(value, (float, Fraction)) else str(value)

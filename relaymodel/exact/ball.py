@@ -17,8 +17,11 @@ class PrecisionError(ArithmeticError):
     """A value could not be separated from zero; `ball` holds it as far as it was determined."""
 
     def __init__(self, message: str, ball: arb) -> None:
-        super().__init__(message)
+        super().__init__(message, ball)  # both, so that it pickles
         self.ball = ball
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:

@@ -1,11 +1,13 @@
-"""Working precision of python-flint: its one piece of global state, held by one thread at a time, always restored."""
+"""What python-flint leaves to its users: its one global state, held by one thread at a time, and pickles of balls."""
 
+import copyreg
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from flint import ctx
+from flint import arb, ctx
 
 _lock = threading.RLock()
 
@@ -44,3 +46,16 @@ def _unlock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock)
+
+
+def ball(*parts: tuple[int, int]) -> arb:
+    """Return the ball of a midpoint and a radius, both as (m, e) for m 2^e; NaN without them."""
+    return arb(*parts) if parts else arb("nan")
+
+
+def _reduce(value: arb) -> tuple[Callable[..., arb], tuple[Any, ...]]:
+    parts = (value.mid(), value.rad()) if value.is_finite() else ()
+    return ball, tuple(tuple(map(int, part.man_exp())) for part in parts)
+
+
+copyreg.pickle(arb, _reduce)  # python-flint has no pickles of balls; the radius may grow in its last bit

@@ -49,8 +49,11 @@ class UnderdeterminedError(ValueError):
     """
 
     def __init__(self, message: str, partial: object) -> None:
-        super().__init__(message)
+        super().__init__(message, partial)  # both, so that it pickles
         self.partial = partial
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,10 +68,9 @@ class Workspace:
     def table(self, name: str, caption: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Add a table and write it to `data/NAME.csv`; floats keep every digit there."""
         table = Table(name, caption, tuple(header), tuple(tuple(row) for row in rows))
-        lines = [",".join(map(_quoted, line)) for line in (table.header, *table.rows)]
         target = self.folder / "data" / f"{name}.csv"
         target.parent.mkdir(exist_ok=True)
-        files.write_text(target, "\n".join(lines) + "\n")
+        files.write_table(target, dict(zip(table.header, zip(*table.rows, strict=True), strict=True)), {})
         self.tables.append(table)
 
     def image(self, name: str, caption: str, figure: Any) -> None:
@@ -119,8 +118,3 @@ def claim(
         return run
 
     return register
-
-
-def _quoted(value: Any) -> str:
-    text = repr(value) if isinstance(value, float) else str(value)
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n') else text

@@ -1,7 +1,5 @@
 """Where a simulation stands, and the file it waits in."""
 
-import json
-import zipfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaymodel import files
-from relaymodel.checks import positive_integer, series
+from relaymodel.checks import positive_integer, series, show
 from relaymodel.model import Layer, RelayModel
 from relaymodel.simulation.inputs import Floats
 from relaymodel.simulation.recursion import Layout
@@ -84,12 +82,7 @@ class SimulationState:
 
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write the state to an NPZ file without pickled objects; nothing is rounded."""
-
-        def fill(temporary: Path) -> None:
-            with temporary.open("wb") as stream:
-                np.savez(stream, state=np.array(json.dumps(self._header())), carries=self.carries)
-
-        return files.write(path, fill, overwrite=overwrite)
+        return files.write_npz(path, {"carries": self.carries}, self._header(), overwrite=overwrite)
 
     @classmethod
     def from_npz(cls, path: files.PathLike) -> "SimulationState":
@@ -97,23 +90,16 @@ class SimulationState:
 
         Raises `ValueError` naming the file if it holds something else.
         """
-        with Path(path).open("rb") as stream:
-            if not zipfile.is_zipfile(stream):
-                raise ValueError(f"{path} must be an NPZ file written by SimulationState.to_npz")
-        with np.load(path, allow_pickle=False) as data:
-            for name in ("state", "carries"):
-                if name not in data:
-                    raise ValueError(f"{path} must hold an array named {name}, got {', '.join(data) or 'none'}")
-            try:
-                header = json.loads(str(data["state"]))
-                layers = tuple(Layer(*map(Fraction, layer)) for layer in header["layers"])
-                return cls(
-                    RelayModel(header["prompt"], layers),
-                    header["t"],
-                    data["carries"],
-                    Layout(*header["layout"]),
-                    header["biased"],
-                    header["reminded"],
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(f"{path} must hold a state written by SimulationState.to_npz: {error}") from None
+        arrays, header = files.read_npz(path, "SimulationState.to_npz", ("carries",))
+        try:
+            layers = tuple(Layer(*map(Fraction, layer)) for layer in header["layers"])
+            return cls(
+                RelayModel(header["prompt"], layers),
+                header["t"],
+                arrays["carries"],
+                Layout(*header["layout"]),
+                header["biased"],
+                header["reminded"],
+            )
+        except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} must hold a state that SimulationState.to_npz wrote: {show(error)}") from None

@@ -92,8 +92,8 @@ def test_bad_states(tmp_path):
     with pytest.raises(ValueError, match=r"text\.npz must be an NPZ file"):
         SimulationState.from_npz(tmp_path / "text.npz")
     curve = Curve([1, 2], [1.0, 0.5]).to_npz(tmp_path / "curve.npz")
-    with pytest.raises(ValueError, match=r"curve\.npz must hold an array named state"):
+    with pytest.raises(ValueError, match=r"curve\.npz must hold an array named carries"):
         SimulationState.from_npz(curve)
-    np.savez(tmp_path / "other.npz", state=np.array("{}"), carries=np.zeros((1, 2)))
-    with pytest.raises(ValueError, match=r"other\.npz must hold a state written by"):
+    np.savez(tmp_path / "other.npz", facts=np.array("{}"), carries=np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"other\.npz must hold a state that"):
         SimulationState.from_npz(tmp_path / "other.npz")

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from immutabledict import immutabledict
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import demand, numbers, positive_integer, show
+from relaymodel.display import facts, table
 from relaymodel.exact.powersums import power_sums_near
 from relaymodel.exact.residues import complete_homogeneous
 from relaymodel.model import Layer, RelayModel
@@ -162,14 +162,12 @@ class Calibration:
 
     def _repr_html_(self) -> str:
         names = ["layer", "λ", "ρ", "σ", "MLP gain", "for a mean", "correlation", *(f"D({t})" for t in (1, 64, 4096))]
-        head = "".join(f"<th>{name}</th>" for name in names)
         rows = []
         for number, x in enumerate(self.layers, 1):
             values = [x.relay, x.residual, x.sigma, x.mlp, x.mlp_common, x.correlation]
             values += self.predict(number, [1, 64, 4096]).tolist()
-            rows.append(f"<tr><th>{number}</th>{''.join(f'<td>{value:.3g}</td>' for value in values)}</tr>")
-        facts = "<br>".join(escape(f"{k}: {v}") for k, v in {"method": self.method, **self.provenance}.items())
-        return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{facts}</p>"
+            rows.append((number, *(f"{value:.3g}" for value in values)))
+        return table("", rows, names) + facts({"method": self.method, **self.provenance})
 
 
 def calibrate(network: Transformer, pairs: Pairs | tuple[Any, Any, Any]) -> Calibration:
@@ -259,5 +257,5 @@ def calibrate(network: Transformer, pairs: Pairs | tuple[Any, Any, Any]) -> Cali
         float(np.sqrt(a.width * source)),
         np.sqrt(a.width * np.array([step.near for step in steps])),
         np.array([step.far for step in steps]),
-        provenance=MappingProxyType({**network.provenance, **texts.provenance}),
+        provenance=immutabledict({**network.provenance, **texts.provenance}),
     )

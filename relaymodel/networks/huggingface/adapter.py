@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from contextlib import ExitStack, contextmanager
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from immutabledict import immutabledict
 
 from relaymodel.checks import positive_integer, real, show, token_ids
 from relaymodel.networks.huggingface.bias import bias_hook
@@ -88,7 +88,7 @@ class HuggingFaceNetwork:
         elif self._windows():
             facts["sliding window"] = f"in {len(self._windows())} of {self.depth} layers"
         facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
-        self._provenance = MappingProxyType(facts)
+        self._provenance = immutabledict(facts)
 
     @property
     def depth(self) -> int:

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relaymodel import files
 from relaymodel.checks import choice, show
 from relaymodel.curve import Curve, write_curves
+from relaymodel.display import facts, figure, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from relaymodel import files
     from relaymodel.inference import PowerLaw
 
 Array = NDArray[np.float64]
 
+ARRAYS = ("t", "euclidean", "norms", "radial")
 METRICS = ("euclidean", "relative", "cosine")
 CLEARANCE = 3.0
 """A distance this many times above the floor is about 6 % too large, since rounding adds in squares."""
@@ -146,11 +148,11 @@ class Measurement:
         logs = np.log(distance[:, keep])
         mean = np.exp(logs.mean(axis=0))
         error = None if len(logs) < 2 else mean * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
-        facts = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(logs))}
+        known = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(logs))}
         if left_out:
-            facts["left out"] = f"{left_out} tokens within {CLEARANCE:g} times the rounding of the states"
+            known["left out"] = f"{left_out} tokens within {CLEARANCE:g} times the rounding of the states"
         each = None if error is None else distance[:, keep]
-        return Curve(self.t[keep].astype(np.float64), mean, error, facts, each)
+        return Curve(self.t[keep].astype(np.float64), mean, error, known, each)
 
     def curves(self, *, metric: str = "euclidean") -> dict[int | None, Curve]:
         """Return {layer: curve} of all layers at which the runs differ; see `curve`."""
@@ -173,37 +175,18 @@ class Measurement:
 
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write everything to a compressed NPZ file without pickled objects."""
-        import json
-
-        from relaymodel import files
-
-        facts = {"layers": self.layers, "prompt": self.prompt, "depth": self.depth, "precision": self.precision}
-        facts |= {"window": self.window, "provenance": dict(self.provenance)}
-        arrays = {name: getattr(self, name) for name in ("t", "euclidean", "norms", "radial")}
-
-        def fill(temporary: Path) -> None:
-            with temporary.open("wb") as stream:
-                np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **arrays)
-
-        return files.write(path, fill, overwrite=overwrite)
+        shape = {"layers": self.layers, "prompt": self.prompt, "depth": self.depth, "precision": self.precision}
+        shape |= {"window": self.window, "provenance": dict(self.provenance)}
+        return files.write_npz(path, {name: getattr(self, name) for name in ARRAYS}, shape, overwrite=overwrite)
 
     @classmethod
     def from_npz(cls, path: files.PathLike) -> Measurement:
         """Read what `to_npz` wrote; pickled objects are refused."""
-        import json
-        from zipfile import is_zipfile
-
-        if not is_zipfile(path):
-            raise ValueError(f"{path} must be an NPZ file that to_npz wrote, got something else")
-        with np.load(path, allow_pickle=False) as data:
-            missing = {"facts", "t", "euclidean", "norms", "radial"} - set(data)
-            if missing:
-                raise ValueError(
-                    f"{path} must be an NPZ file that Measurement.to_npz wrote, it lacks {sorted(missing)}"
-                )
-            facts: dict[str, Any] = json.loads(str(data["facts"]))
-            facts["layers"] = tuple(facts["layers"])
-            return cls(**{name: data[name] for name in ("t", "euclidean", "norms", "radial")}, **facts)
+        arrays, shape = files.read_npz(path, "Measurement.to_npz", ARRAYS)
+        try:
+            return cls(**{**arrays, **shape, "layers": tuple(shape["layers"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} must be an NPZ file that Measurement.to_npz wrote: {show(error)}") from None
 
     def __repr__(self) -> str:
         return (
@@ -212,16 +195,9 @@ class Measurement:
         )
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        rows = []
-        for layer in self.layers:
-            if self._differs(layer):
-                fit = self.alpha(layer)
-                window = f"{fit.window[0]:g} to {fit.window[1]:g}"
-                rows.append(f"<tr><td>{layer}</td><td>{fit.value:.3f} ± {fit.stderr:.3f}</td><td>{window}</td></tr>")
-        facts = "<br>".join(escape(f"{key}: {value}") for key, value in self.provenance.items())
-        return f"<table><tr><th>layer</th><th>α</th><th>window of t</th></tr>{''.join(rows)}</table><p>{facts}</p>"
+        fits = {layer: self.alpha(layer) for layer in self.layers if self._differs(layer)}
+        rows = [(layer, figure(f.value, f.stderr), f"{f.window[0]:g} to {f.window[1]:g}") for layer, f in fits.items()]
+        return table("", rows, ("layer", "α", "window of t")) + facts(self.provenance)
 
     def _index(self, layer: int) -> int:
         if layer not in self.layers:

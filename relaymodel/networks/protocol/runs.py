@@ -206,21 +206,16 @@ class _Store:
         path = self.folder / f"pair-{k:04d}.npz"
         if not path.exists():
             return None
-        with np.load(path, allow_pickle=False) as data:
-            if str(data["fingerprint"]) != self.fingerprint:
-                raise ValueError(
-                    f"resume must be a folder of the same measurement, {path} is of another one (network, texts, "
-                    "bias, layers or their number differ); name another folder"
-                )
-            values: Array = data["values"]
-        return values
+        arrays, facts = files.read_npz(path, "measure", ("values",))
+        if facts.get("fingerprint") != self.fingerprint:
+            raise ValueError(
+                f"resume must be a folder of the same measurement, {path} is of another one (network, texts, "
+                "bias, layers or their number differ); name another folder"
+            )
+        return arrays["values"]
 
     def write(self, k: int, values: Array) -> None:
-        def fill(temporary: Path) -> None:
-            with temporary.open("wb") as stream:
-                np.savez(stream, fingerprint=np.array(self.fingerprint), values=values)
-
-        files.write(self.folder / f"pair-{k:04d}.npz", fill)
+        files.write_npz(self.folder / f"pair-{k:04d}.npz", {"values": values}, {"fingerprint": self.fingerprint})
 
 
 def check_bias(network: Network) -> None:

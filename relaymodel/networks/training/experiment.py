@@ -22,7 +22,7 @@ from relaymodel.networks.training.result import (
     TRAININGS,
     Row,
     Training,
-    table,
+    write,
 )
 from relaymodel.networks.training.run import Record, Run
 from relaymodel.networks.training.text import split
@@ -159,7 +159,7 @@ def train(
     report, done = reporter(progress), dict.fromkeys(runs, 0)
 
     def measured(key: Key, record: Record) -> None:
-        files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
+        write(folder / ALPHA, _rows(runs), facts)
         if tell is not None:
             tell(*key, record)
 
@@ -168,7 +168,7 @@ def train(
         report(sum(done.values()), recipe.steps * len(runs))
 
     train_all(runs, jobs, measured, advanced)
-    files.write_text(folder / ALPHA, table(_rows(runs), facts), overwrite=True)
+    write(folder / ALPHA, _rows(runs), facts)
     return Training.read(folder)
 
 
@@ -202,7 +202,7 @@ def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
     """Make the folder of an experiment, or see that it holds the same one."""
     path = out / CONFIGURATION
     if resume and path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = files.read_json(path)
         for key, value in asked.items():
             if found.get(key) != json.loads(json.dumps(value)):
                 raise ValueError(
@@ -225,7 +225,7 @@ def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
     versions = {name: heavy(name).__version__ for name in ("torch", "transformers")}
     machine = {"machine": platform.machine(), "python": platform.python_version()}
     made = {"relaymodel": relaymodel.__version__, **versions, **machine}
-    files.write_text(path, json.dumps(asked | {"made with": made}, indent=1) + "\n")
+    files.write_json(path, asked | {"made with": made})
     return out
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relaymodel import files
 from relaymodel.checks import choice, show
+from relaymodel.display import figure, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from relaymodel import files
     from relaymodel.networks.huggingface import HuggingFaceNetwork
 
 Array = NDArray[np.float64]
@@ -111,16 +110,15 @@ class Training:
         for name in (CONFIGURATION, ALPHA):
             if not (path / name).is_file():
                 raise FileNotFoundError(f"{path} must be a folder that relaymodel train wrote, and it has no {name}")
-        configuration = json.loads((path / CONFIGURATION).read_text(encoding="utf-8"))
-        text = (path / ALPHA).read_text(encoding="utf-8")
-        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        configuration = files.read_json(path / CONFIGURATION)
+        found = files.read_table(path / ALPHA, ", ".join(COLUMNS))
         rows = []
-        for number, fields in enumerate(csv.DictReader(lines), start=1):
+        for number, fields in found:
             try:
-                rows.append(_parse(fields))
-            except (KeyError, TypeError, ValueError):
-                raise ValueError(
-                    f"{path / ALPHA} must have the columns {', '.join(COLUMNS)}, row {number} is {show(fields)}"
+                rows.append(_parse(dict(zip(found.names, fields, strict=True))))
+            except (KeyError, ValueError):
+                raise found.error(
+                    number, f"the columns must be {', '.join(COLUMNS)}, got {show(found.separator.join(fields))}"
                 ) from None
         return cls(path, configuration, tuple(rows))
 
@@ -182,27 +180,20 @@ class Training:
         return f"Training({shape}, in {self.folder})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{arm}</th>" for arm in self.arms)
         found = [self.alpha(arm) for arm in self.arms]
-        cells = []
+        rows = []
         for step in sorted({int(step) for one in found for step in one.steps}):
-            entries = []
-            for one in found:
-                at = np.flatnonzero(one.steps == step)
-                entries.append(f"{one.alpha[at[0]]:.3f} ± {one.stderr[at[0]]:.3f}" if at.size else "")
-            cells.append(f"<tr><td>{step}</td>{''.join(f'<td>{entry}</td>' for entry in entries)}</tr>")
+            at = [np.flatnonzero(one.steps == step) for one in found]
+            cells = [figure(o.alpha[i[0]], o.stderr[i[0]]) if i.size else "" for o, i in zip(found, at, strict=True)]
+            rows.append((step, *cells))
         caption = f"exponent α at layer {self.layer}, {len(self.seeds)} seeds"
-        return f"<table><caption>{caption}</caption><tr><th>step</th>{head}</tr>{''.join(cells)}</table>"
+        return table(caption, rows, ("step", *self.arms))
 
 
-def table(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
-    """Return the text of `alpha.csv`: `# key: value` lines, a header, one line a row; floats keep every digit."""
-    lines = [f"# {key}: {value}" for key, value in facts.items()]
-    lines.append(",".join(COLUMNS))
-    for row in rows:
-        values = [getattr(row, name) for name in COLUMNS]
-        lines.append(",".join("" if value is None else str(value) for value in values))
-    return "\n".join(lines) + "\n"
+def write(path: Path, rows: Sequence[Row], facts: Mapping[str, str]) -> None:
+    """Write `alpha.csv`."""
+    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    files.write_table(path, columns, facts, overwrite=True)
 
 
 def _parse(fields: Mapping[str, str]) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -69,7 +68,7 @@ class Run:
     def records(self) -> list[Record]:
         """What was measured so far, a record for each checkpoint."""
         path = self.folder / "records.json"
-        found: list[Record] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        found: list[Record] = files.read_json(path) if path.exists() else []
         return found
 
     def train(self, tell: Callable[[Record], object], report: Callable[[int], object]) -> None:
@@ -93,7 +92,7 @@ class Run:
                 if step in self.recipe.measured and (not records or records[-1]["step"] < step):
                     records.append(self._measure(step, losses))
                     losses = []
-                    files.write_text(self.folder / "records.json", _json(records), overwrite=True)
+                    files.write_json(self.folder / "records.json", records, overwrite=True)
                     tell(records[-1])
                     if step < self.recipe.steps:
                         self._save(step, losses)
@@ -235,10 +234,6 @@ def _optimizer(model: Any) -> Any:
     others = [p for p in model.parameters() if p.ndim <= 1]
     groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
     return heavy("torch").optim.AdamW(groups, betas=BETAS)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from immutabledict import immutabledict
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import positive_integer, real, show, token_ids
@@ -47,7 +47,7 @@ class Transformer:
         self.weights.check(self.architecture)
         facts = {"network": f"NumPy transformer ({self.architecture.describe()})", "dtype": "float64"}
         facts |= {str(key): str(value) for key, value in self.provenance.items()}
-        object.__setattr__(self, "provenance", MappingProxyType(facts))
+        object.__setattr__(self, "provenance", immutabledict(facts))
 
     @classmethod
     def random(cls, architecture: Architecture, rng: np.random.Generator, *, std: float = 0.02) -> "Transformer":
