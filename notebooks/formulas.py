@@ -359,7 +359,7 @@ SECTIONS: dict[str, list[Entry]] = {
                 r"\delta^{\prime}_n \leq \rho\,\delta_n + \lambda\,\dfrac{1}{n}\ \;\sum_{s\leq n} \delta_s",
                 r"\delta_t = O\!\left( P\,(\log t)^{L-1} / t \right)",
             ),
-            ("networks.certificate.certify(network, pairs)",),
+            ("certify(network, pairs)",),
             None,
             "finite depth, bounded logits, a floor before norms",
         ),

@@ -40,6 +40,24 @@ def figure(value: float, error: float) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
+def power(log10: float, digits: int = 4) -> str:
+    """Return a positive number given by its decimal logarithm, of any size.
+
+    >>> power(2.0), power(148.3), power(-400.5, 2), power(float("-inf"))
+    ('100', '1.995e+148', '3.2e-401', '0')
+    """
+    if math.isnan(log10):
+        return "—"
+    if math.isinf(log10):
+        return "0" if log10 < 0 else "∞"
+    if abs(log10) < 300:
+        return f"{10**log10:.{digits}g}"
+    whole = math.floor(log10)
+    mantissa = round(10 ** (log10 - whole), digits - 1)
+    whole, mantissa = (whole + 1, 1.0) if mantissa >= 10 else (whole, mantissa)
+    return f"{mantissa:g}e{whole:+d}"
+
+
 def table(caption: str, rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:
     """Return an HTML table, everything escaped; without a head, the first cell of a row is its name."""
 

@@ -311,7 +311,7 @@ assert certificate.holds
 # text. The tighter ones use more of what these two runs do.
 
 # %%
-for name in ("weights", "section 8", "prompts"):
+for name in ("weights", "section_8", "prompts"):
     print(f"{name:10s} bound / distance at the last token: about 10^{certificate.log10_ratio(name)[-1]:.1f}")
 
 # %% [markdown]

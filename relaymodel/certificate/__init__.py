@@ -1,9 +1,11 @@
 """The theorem as a certificate for a concrete network (THEORY section 8)."""
 
 from relaymodel.certificate.constants import Constants
-from relaymodel.certificate.hypotheses import certify
-from relaymodel.certificate.result import Certificate, Hypothesis, Verification
+from relaymodel.certificate.hypotheses import Hypothesis
+from relaymodel.certificate.ladder import Ladder, Rung
+from relaymodel.certificate.result import Certificate
 from relaymodel.certificate.sharp import sharp_network
-from relaymodel.certificate.steps import Step
+from relaymodel.certificate.theorem import certify
+from relaymodel.certificate.verification import Verification
 
-__all__ = ["Certificate", "Constants", "Hypothesis", "Step", "Verification", "certify", "sharp_network"]
+__all__ = ["Certificate", "Constants", "Hypothesis", "Ladder", "Rung", "Verification", "certify", "sharp_network"]

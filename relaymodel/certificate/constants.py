@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from relaymodel.certificate.rounding import SCALAR, above, exponential
 from relaymodel.certificate.runs import BlockRun
-from relaymodel.certificate.weights import MLP, BlockNorms
+from relaymodel.certificate.weights import BlockNorms, MLPNorms
 from relaymodel.checks import Number
 from relaymodel.model import Layer
 from relaymodel.networks.transformer import Architecture
@@ -189,5 +189,5 @@ def measured(constants: Constants, norms: BlockNorms, run: BlockRun) -> Constant
     )
 
 
-def _gain(mlp: MLP | None, kappa: float, run: BlockRun) -> float:
+def _gain(mlp: MLPNorms | None, kappa: float, run: BlockRun) -> float:
     return 0.0 if mlp is None else mlp.gain(kappa, run.largest_up, run.largest_active)

@@ -28,10 +28,8 @@ class Frontier:
     start: int
 
 
-def enclose(
-    targets: list[Array], low: Array, start: Array, prompt: int, sources: Array | None = None
-) -> tuple[Layer, ...]:
-    r"""Return layers with $\rho_l\delta_n + \lambda_l(C\delta)_n \ge T_n$ at every position, T the targets of layer l.
+def enclose(targets: Array, low: Array, start: Array, prompt: int, sources: Array | None = None) -> tuple[Layer, ...]:
+    r"""Return layers with $\rho_l\delta_n + \lambda_l(C\delta)_n \ge T_n$ at every position, T the targets, (L, N).
 
     Which of all such pairs is a matter of taste, not of rigour: strengths are moved along the frontiers, layer by
     layer, until the mean log bound behind the last layer falls no more.  With `sources`, (L + 1, P), the differences on

@@ -20,7 +20,7 @@ LIPSCHITZ = {"gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionNorms:
     r"""Norms of an attention layer with the gain folded in; tuples have one entry for each query head.
 
     Attributes
@@ -50,7 +50,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class MLP:
+class MLPNorms:
     r"""Norms of an MLP with the gain folded in.
 
     Attributes
@@ -89,8 +89,8 @@ class MLP:
 class BlockNorms:
     """Norms of the weights of one block; `mlp` is None where there is none."""
 
-    attention: Attention
-    mlp: MLP | None
+    attention: AttentionNorms
+    mlp: MLPNorms | None
 
 
 def read(block: Block, architecture: Architecture) -> BlockNorms:
@@ -113,7 +113,7 @@ def read(block: Block, architecture: Architecture) -> BlockNorms:
     repeated = values.transpose(1, 0, 2).reshape(d, -1)
     errors = [above(fold_error(v) * o) for v, o in zip(values, outputs, strict=True)]
     products = tuple(above(product_norm(v, o) + e) for v, o, e in zip(values, output, errors, strict=True))
-    attention = Attention(
+    attention = AttentionNorms(
         queries,
         keys,
         products,
@@ -128,7 +128,7 @@ def read(block: Block, architecture: Architecture) -> BlockNorms:
     return BlockNorms(attention, _mlp(block, a))
 
 
-def _mlp(block: Block, a: Architecture) -> MLP | None:
+def _mlp(block: Block, a: Architecture) -> MLPNorms | None:
     if block.up is None or block.down is None or block.mlp_gain is None:
         return None
 
@@ -140,7 +140,7 @@ def _mlp(block: Block, a: Architecture) -> MLP | None:
 
     up = folded(block.mlp_gain, block.up, a)
     gate = None if block.gate is None else folded(block.mlp_gain, block.gate, a)
-    return MLP(
+    return MLPNorms(
         operator_norm(up, fold_error(up)),
         operator_norm(block.down),
         None if gate is None else operator_norm(gate, fold_error(gate)),

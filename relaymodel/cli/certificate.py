@@ -87,7 +87,7 @@ def certify(
             progress=True,
         )
     output.write_table(_columns(certificate), certificate.provenance)
-    for path, text in ((latex, certificate.latex), (html, lambda: page(certificate))):
+    for path, text in ((latex, certificate.latex), (html, lambda: page(certificate, certificate.verification))):
         if path is not None:
             output.written(files.write_text(path, text(), overwrite=force))
     output.write_figure(lambda: _draw(certificate))
@@ -109,21 +109,16 @@ def _draw(certificate: "Certificate") -> "Figure":
 
 def _columns(certificate: "Certificate") -> dict[str, list[Any]]:
     """Return t, the measured distance at the last layer, and the decimal logarithm of every bound on it."""
-    bounds = {_key(name): certificate.log10_bound(name).tolist() for name, _, _ in certificate.ladder}
+    bounds = {
+        f"log10_{name}": certificate.log10_bound(rung).tolist() for name, rung in certificate.ladder.rungs.items()
+    }
     return {"t": certificate.t.tolist(), "distance": certificate.distance().tolist(), **bounds}
 
 
-def _key(name: str) -> str:
-    """Return the name of a step's column.
-
-    >>> _key("smallest, prompts")
-    'log10_smallest_prompts'
-    """
-    return f"log10_{name.replace(', ', '_').replace(' ', '_')}"
-
-
 def _json(certificate: "Certificate") -> dict[str, Any]:
-    check = certificate.verification
+    from relaymodel.certificate.render import CERTIFIED, MEASURED
+
+    check, heights = certificate.verification, certificate.heights
     return {
         "provenance": dict(certificate.provenance),
         "applies": certificate.applies,
@@ -131,12 +126,12 @@ def _json(certificate: "Certificate") -> dict[str, Any]:
         "inequalities": check.inequalities,
         "failures": list(check.failures),
         "hypotheses": [{"name": h.name, "holds": h.holds, "finding": h.finding} for h in certificate.hypotheses],
-        "steps": [
-            {"name": step.name, "holds_for": step.scope, "made_of": step.knows, "log10_ratio": above}
-            for step, (_, above, _) in zip(certificate.steps, certificate.ladder, strict=True)
+        "rungs": [
+            {"name": name, "holds_for": rung.scope, "made_of": rung.knows, "log10_ratio": heights[name]}
+            for name, rung in certificate.ladder.rungs.items()
         ],
-        "certified": certificate.certified,
-        "measured": certificate.measured_only,
+        "certified": CERTIFIED,
+        "measured": MEASURED,
         **_columns(certificate),
     }
 
@@ -150,7 +145,7 @@ def _print(certificate: "Certificate") -> None:
     for hypothesis in certificate.hypotheses:
         print(f"{'holds' if hypothesis.holds else 'FAILS'}  {hypothesis.name}: {hypothesis.finding}")
     print()
-    print(f"{'step':18}{'log10 (bound / measured)':>26}{'gained':>9}  holds for")
-    for name, holds_for, _, above, gained in ladder(certificate):
+    print(f"{'rung':18}{'log10 (bound / measured)':>26}{'gained':>9}  holds for")
+    for name, holds_for, _, above, gained in ladder(certificate).rows:
         print(f"{name:18}{above:>26}{gained:>9}  {holds_for}")
-    print(f"(mean over the continuation, last layer)\n\n{verdict(certificate)}")
+    print(f"(mean over the continuation, last layer)\n\n{verdict(certificate, certificate.verification)}")

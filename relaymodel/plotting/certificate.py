@@ -9,13 +9,7 @@ from relaymodel.certificate import Certificate
 from relaymodel.checks import show
 from relaymodel.plotting.figure import against_t, axes, finish, styled
 
-LABELS = {
-    "weights": "bound from the weights alone",
-    "hypotheses": "bound a priori",
-    "prompts": "bound a posteriori",
-    "smallest, prompts": "smallest relay layers",
-}
-DEFAULT = ("hypotheses", "prompts", "smallest, prompts")
+DEFAULT = ("hypotheses", "prompts", "smallest_prompts")
 LARGEST = 300.0  # decades that an axis can show
 
 
@@ -23,7 +17,7 @@ LARGEST = 300.0  # decades that an axis can show
 def plot_certificate(
     certificate: Certificate,
     *,
-    steps: Sequence[str] = DEFAULT,
+    rungs: Sequence[str] = DEFAULT,
     layer: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -36,34 +30,34 @@ def plot_certificate(
     ----------
     certificate
         What `certify` returns.
-    steps
-        Names of its steps.
+    rungs
+        Names of rungs of its ladder.
     layer
         Behind which block; None: the last.
     ax
         Where to draw; None makes a new figure.
 
-    `ValueError` for steps and layers that it has not, for distances of exactly 0, and for bounds beyond 10^300.
+    `ValueError` for rungs and layers that it has not, for distances of exactly 0, and for bounds beyond 10^300.
 
     >>> from relaymodel.certificate import certify, sharp_network
     >>> certificate = certify(sharp_network(2), ([1, 1], [0, 0], [0] * 20))
     >>> [line.get_label() for line in plot_certificate(certificate).get_lines()]
-    ['bound a priori', 'bound a posteriori', 'smallest relay layers', 'measured']
+    ['hypotheses', 'prompts', 'smallest prompts', 'measured']
     """
     ax = axes(ax)
     if not isinstance(certificate, Certificate):
         raise TypeError(f"certificate must be a Certificate, got {show(certificate)}")
-    if not steps:
-        raise ValueError("steps must name at least one step, got none")
+    if not rungs:
+        raise ValueError("rungs must name at least one rung, got none")
     measured = certificate.distance(layer)
     if not np.all(measured > 0):
         raise ValueError(f"the runs must differ at layer {show(layer)} to be drawn against log t; choose another layer")
     t = certificate.t
-    for name in steps:
+    for name in rungs:
         bound = certificate.log10_bound(name, layer)
         if np.max(bound) > LARGEST:
-            raise ValueError(f"steps must be at most 10^300 to be drawn, {name!r} is 10^{np.max(bound):.0f}")
-        ax.plot(t, 10**bound, label=LABELS.get(name, f"step {name}"))
+            raise ValueError(f"rungs must be at most 10^300 to be drawn, {name!r} is 10^{np.max(bound):.0f}")
+        ax.plot(t, 10**bound, label=name.replace("_", " "))
     ax.plot(t, measured, color="black", linestyle="-", linewidth=1.6, label="measured")
     against_t(ax, "distance between the two runs")
     return finish(ax)

@@ -16,20 +16,17 @@ ATTAINED = 1e-4  # bound / measured - 1
 
 @claim("A relay model bounds how far two runs of a network are apart, at every position and layer", section="8")
 def bound_holds(workspace: Workspace) -> Verdict:
-    """Certify an untrained network, and see how far above the truth each step of knowledge is."""
+    """Certify an untrained network, and see how far above the truth each rung of knowledge is."""
     shape = Architecture(depth=DEPTH, width=128, heads=4, vocabulary=256, context=PROMPT + STEPS)
     network = Transformer.random(shape, np.random.default_rng(SEED))
     texts = draw_pairs(network, pairs=1, prompt=PROMPT, steps=STEPS, seed=SEED)
     certificate = certify(network, texts)
-    check = certificate.verification
+    check, above = certificate.verification, certificate.heights
     workspace.table(
         "certificate",
         f"Bounds at the last of {DEPTH} layers, over the measured distance: orders of magnitude, mean over t.",
-        ("step", "holds for", "made of", "log10 (bound / measured)", "gained"),
-        [
-            (step.name, step.scope, step.knows, above, gained)
-            for step, (_, above, gained) in zip(certificate.steps, certificate.ladder, strict=True)
-        ],
+        ("rung", "holds for", "made of", "log10 (bound / measured)"),
+        [(name, rung.scope, rung.knows, above[name]) for name, rung in certificate.ladder.rungs.items()],
     )
     workspace.table(
         "hypotheses",
@@ -42,12 +39,11 @@ def bound_holds(workspace: Workspace) -> Verdict:
         "Distance between two runs of an untrained network, and bounds on it that are proven.",
         plotting.plot_certificate(certificate),
     )
-    above = {name: value for name, value, _ in certificate.ladder}
     return Verdict(
         certificate.applies and certificate.holds,
         f"{check.inequalities - check.failed} of {check.inequalities} inequalities hold; the constants of section 8 "
-        f"give a bound $10^{{{above['section 8']:.1f}}}$ times the truth, what the two runs do in each block one "
-        f"{10 ** above['prompts']:.1f} times, and the smallest relay layers one {10 ** above['smallest, prompts']:.2f} "
+        f"give a bound $10^{{{above['section_8']:.1f}}}$ times the truth, what the two runs do in each block one "
+        f"{10 ** above['prompts']:.1f} times, and the smallest relay layers one {10 ** above['smallest_prompts']:.2f} "
         "times",
         (
             "In every block of a pre-LN network $\\delta'_n \\leq \\rho\\,\\delta_n + \\lambda\\,(C\\delta)_n$ for the "

@@ -1,0 +1,61 @@
+"""Each rung's bound is that of its relay layers, and knowledge brings it down."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from relaymodel import Layer, RelayModel, certify, influence
+from tests.certificate.cases import example
+
+
+def test_the_bound_of_each_rung_is_that_of_its_relay_layers(rng):
+    certificate = certify(*example(rng, steps=20))
+    for rung in certificate.ladder.rungs.values():
+        if rung.sources is not None:
+            continue
+        x = [Fraction(value) for value in rung.start]
+        for l, layer in enumerate(rung.layers, start=1):
+            x = list(layer.apply(x))
+            found = rung.bound.log10[l]
+            exact = np.array([math.log10(value.numerator) - math.log10(value.denominator) for value in x])
+            assert np.all(found - exact < 1e-8)
+            mantissa, exponent = rung.bound.mantissa[l], int(rung.bound.exponent[l])
+            for value, bound in zip(x, mantissa, strict=True):
+                assert value <= Fraction(bound) * Fraction(2) ** exponent
+
+
+def test_the_exact_solution_is_the_bound(rng):
+    certificate = certify(*example(rng))
+    rung = certificate.ladder.section_8
+    D = influence(RelayModel(certificate.prompt, rung.layers), certificate.t)
+    assert_allclose(certificate.log10_bound("section_8"), np.log10(certificate.unit * D), atol=1e-9)
+    above = np.log10(certificate.unit * influence(certificate.model, certificate.t))
+    assert np.all(above >= certificate.log10_bound("smallest") - 1e-9)
+
+
+def test_given_prompts_are_sums_of_exact_solutions(rng):
+    """x' = rho x + lambda (P X/n + C x) is D of the layers left with 1/z for the first, less D without it."""
+    certificate = certify(*example(rng, steps=30))
+    rung, P = certificate.ladder.prompts, certificate.prompt
+    mean = rung.sources.mean(axis=1)
+    total = np.zeros(certificate.t.size)
+    for l, layer in enumerate(rung.layers):
+        rest = rung.layers[l + 1 :]
+        with_mean = influence(RelayModel(P, (Layer(1, 0), *rest)), certificate.t)
+        without = influence(RelayModel(P, rest), certificate.t) if rest else 0
+        total += float(layer.relay) * mean[l] * (with_mean - without)
+    assert_allclose(10 ** certificate.log10_bound("prompts"), total, rtol=1e-6)
+
+
+def test_the_ladder_descends_where_knowledge_grows(rng):
+    for settings_ in ({}, {"norm": "rms", "gated": True, "activation": "silu", "positions": "rotary", "key_heads": 2}):
+        ladder = certify(*example(rng, **settings_)).heights
+        order = ["weights", "hypotheses", "covariance", "positions", "secants", "smallest"]
+        for crude, fine in pairwise(order):
+            assert ladder[crude] > ladder[fine]
+        assert ladder["section_8"] > ladder["covariance"]
+        assert ladder["secants"] > ladder["prompts"]
+        assert 0 <= ladder["smallest_prompts"] < 1

@@ -1,0 +1,51 @@
+"""Norms of the weights of a block."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relaymodel.certificate import sharp_network
+from relaymodel.certificate.weights import LIPSCHITZ, floors, read
+from relaymodel.networks.transformer import Transformer
+from relaymodel.networks.transformer.layers import activate
+from tests.certificate.cases import example, scrambled
+
+
+def test_slopes_of_activations():
+    x = np.linspace(-8, 8, 200_001)
+    for kind, bound in LIPSCHITZ.items():
+        slopes = np.abs(np.diff(activate(x, kind)) / np.diff(x))
+        assert bound - 0.002 < slopes.max() < bound
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_the_gain_of_an_mlp_is_above_its_secants_and_not_far(rng, gated, norm):
+    """With one hidden unit directions can agree, so that the product of norms is nearly reached."""
+    settings_ = {"width": 3, "heads": 1, "mlp_width": 1, "depth": 1, "activation": "silu", "epsilon": 0.1}
+    network, *_ = example(rng, gated=gated, norm=norm, std=1.5, **settings_)
+    network = scrambled(network, rng, 0.3)
+    block = network.weights.blocks[0]
+    gain = read(block, network.architecture).mlp.gain(1.0)
+    y = rng.standard_normal((2, 40_000, 3)) * 2
+    y[1] = y[0] + rng.standard_normal((40_000, 3)) * 10.0 ** rng.uniform(-3, 0.5, (40_000, 1))
+    size = y - y.mean(axis=-1, keepdims=True) if norm == "layer" else y
+    sigma = np.sqrt(np.mean(size**2, axis=-1) + 0.1).mean(axis=0)
+    moved, change = (np.linalg.norm(z[0] - z[1], axis=-1) for z in ([network.mlp(block, x) for x in y], y))
+    secant = (moved / change * sigma).max()
+    assert gain / 10 < secant < gain
+
+
+def test_floors_come_from_components_that_no_block_writes_to(rng):
+    network, *_ = example(rng)
+    assert floors(network) <= math.sqrt(1e-5)
+    for norm in ("layer", "rms"):
+        sharp = sharp_network(3, common=100.0, norm=norm)
+        found = floors(sharp)
+        assert 49.999 < found <= 50.0 * math.sqrt(1 + 1e-15)
+        blocks = list(sharp.weights.blocks)
+        blocks[1] = replace(blocks[1], output_bias=np.array([1.0, 0, 0, 0]))
+        touched = Transformer(sharp.architecture, replace(sharp.weights, blocks=tuple(blocks)))
+        assert floors(touched) < (50.0 if norm == "rms" else 1e-5)
