@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from relaymodel.control import BiasLimit, ReminderPlan
-    from relaymodel.simulation import ConstantShare, PromptBias, ReminderBlocks, Reminders
+    from relaymodel.simulation import ConstantShare, EvenReminders, PromptBias, ReminderBlocks, Reminders
 
 Columns = dict[str, Sequence[Any]]
 
@@ -183,7 +183,7 @@ def _plan(
     """Show the fewest reminders that hold a level."""
     from relaymodel.control import plan_reminders, reminder_influence
     from relaymodel.exact import influence
-    from relaymodel.simulation import Reminders
+    from relaymodel.simulation import EvenReminders, Reminders
 
     last = None if horizon is None else whole("--horizon", horizon)
     plan = plan_reminders(
@@ -200,6 +200,8 @@ def _plan(
     }
     if isinstance(plan.reminders, Reminders):
         facts |= {"every": plan.reminders.every, "length": plan.reminders.length, "first": plan.reminders.first}
+    elif isinstance(plan.reminders, EvenReminders):
+        facts |= {"density": float(plan.reminders.density), "block": plan.reminders.block}
     elif plan.reminders is not None:
         facts["blocks"] = [list(block) for block in plan.reminders.blocks]
     for_ever = "for ever" if last is None else f"up to t = {text(last)}"
@@ -218,11 +220,16 @@ def _plan(
 
 def _describe_plan(plan: "ReminderPlan") -> str:
     """Return where the reminders of a plan are, and how good it is, in one line."""
+    from relaymodel.simulation import EvenReminders
+
     reminders = plan.reminders
     if reminders is None:
         return "no reminders needed"
     if plan.horizon is not None:
         return f"{text(plan.tokens)} reminder tokens at t = 1 to {text(plan.tokens)}; no plan has fewer"
+    if isinstance(reminders, EvenReminders):
+        first = f"the first {text(reminders.block)} tokens, then " if reminders.block else ""
+        return f"{first}{text(reminders.density)} of all tokens, one by one, as even as can be; no plan has fewer"
     best = "no plan has fewer" if plan.optimal else f"no plan has less than {text(plan.at_least)} of all tokens"
     return f"{reminders.length} in every {reminders.every} tokens, the first at t = {reminders.first}; {best}"  # type: ignore[union-attr]
 
@@ -265,7 +272,7 @@ def _amplitude(limit: "BiasLimit") -> float | Decimal:
 
 
 def _drawing(
-    model: RelayModel, times: list[int], reminders: "Reminders | ReminderBlocks", level: float | None
+    model: RelayModel, times: list[int], reminders: "Reminders | EvenReminders | ReminderBlocks", level: float | None
 ) -> "Figure":
     from relaymodel import plotting
 

@@ -7,19 +7,16 @@ from fractions import Fraction
 from flint import arb
 
 from relaymodel.checks import Number, positive_integer, real, show
-from relaymodel.control.reminders import carried
+from relaymodel.control.reminders import Schedule, carried
 from relaymodel.control.response import check_positive
 from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball
 from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import rational
 from relaymodel.model import RelayModel
-from relaymodel.simulation.reminders import ReminderBlocks, Reminders
+from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
 
 LONGEST = 10**12
-LONGEST_REMINDER = 64
-"""Tokens of a reminder up to which the best length is searched for, unless the prompt is shorter."""
-
 CLOSE = 1e-11
 """Values this close to the level, relatively, are compared with it in balls; `influence` is right to 1e-12."""
 
@@ -33,7 +30,8 @@ class ReminderPlan:
     level, horizon
         What is held: D(t) >= level for t = 1..horizon; horizon None is all t.
     reminders
-        `ReminderBlocks` for a horizon, `Reminders` for all t, None if the prompt alone holds the level.
+        `ReminderBlocks` for a horizon, `EvenReminders` or `Reminders` for all t, None if the prompt alone holds the
+        level.
     tokens
         Reminder tokens up to the horizon; for all t the part of the tokens that are reminders.
     at_least
@@ -41,13 +39,13 @@ class ReminderPlan:
     floor
         What D never falls below with this plan.  Proved.
     reasons
-        Why, and what was searched for.
+        Why.
     """
 
     model: RelayModel
     level: Number
     horizon: int | None
-    reminders: Reminders | ReminderBlocks | None
+    reminders: Schedule | None
     tokens: int | Fraction
     at_least: int | Fraction
     floor: float
@@ -93,23 +91,25 @@ def plan_reminders(
     after it are reminders.  That is $k(n) + P + T - n$ at least, and $K(n+1, p+1) \ge K(n, p)$ says that it falls with
     n, down to k(P+T).
 
-    **For all t** the plan is R tokens in every M, with density d = R/M.  Up to every position s there are at least
-    $ds + e$ sources, $e = P(1-d) - d(F-1)$ for a first reminder at t = F (at least ds for s < P), so that summation by
-    parts gives $D(n) \ge d(f(1) - f(n)) + e\,w(P, n)$, w(s, n) the weight of token s on n.  With $e \ge d$ that is at
-    least $d(f(1) - \prod\rho)$ at every n, since $w(s, n) \ge f(n) - \prod\rho$: the plateau is a floor, proved.  In
-    the same way no schedule holds the level whose upper density is below level / ($f(1) - \prod\rho$).  The pair R, M
-    closest above that is searched for; for $d > P/(P+1)$ there is no such F, and the plan is to remind always.
+    **For all t** let d = level / ($f(1) - \prod\rho$), and S(s) sources stand at the first s positions.  Early tokens
+    weigh the most, so that $S(s) \ge ds$ before, and $S(s) \ge ds + e$ from position $P'$ on, give by parts
+    $D(n) \ge d(f(1) - f(n)) + e\,w(P', n)$, w(s, n) the weight of token s on n.  With $e \ge d$ that is at least
+    $d(f(1) - \prod\rho)$ at every n, since $w(s, n) \ge f(n) - \prod\rho$: the level is held, proved.  The sparsest
+    such S is $\lceil ds + d \rceil$, an `EvenReminders` behind the first $P' \ge d/(1-d)$ sources, of density d; and
+    in the same way no schedule of smaller upper density holds the level.  With a `length` R, the plan is the sparsest R
+    tokens in every M of at least that density; for $R/M > P/(P+1)$ it is to remind always.
 
     Parameters
     ----------
     model
         Position 0, strengths not negative, at least one layer relaying.
     level
-        In the units of D; positive, at most f(1).  From $f(1) - \prod\rho$ on, all t need every token.
+        In the units of D; positive, at most f(1), for which its nearest float may stand.  From $f(1) - \prod\rho$
+        on, all t need every token.
     horizon
         T, up to 10^12 tokens; None is for all t.
     length
-        For all t: the number R of tokens in each reminder; None takes the best up to P, or 64 if that is less.
+        For all t: the number R of tokens in each reminder; None lets single tokens be spread evenly.
 
     Raises
     ------
@@ -123,10 +123,14 @@ def plan_reminders(
     >>> plan.reminders, plan.tokens, plan.optimal
     (ReminderBlocks(blocks=((1, 173),)), 173, True)
     >>> plan_reminders(model, level=1).reminders  # f(1) - 1 = 3
-    Reminders(every=3, length=1, first=3)
+    EvenReminders(density=Fraction(1, 3), prompt=64, block=0)
+    >>> plan_reminders(model, level=1, length=8).reminders
+    Reminders(every=24, length=8, first=17)
     """
     check_positive(model, "for a plan")
     height = real("level", level)
+    if isinstance(height, float) and height == float(model.saturation):
+        height = model.saturation
     if not 0 < height <= model.saturation:
         raise ValueError(
             f"level must be positive and at most f(1) = {float(model.saturation):.9g}, the influence on the prompt "
@@ -175,30 +179,29 @@ def _least(good: Callable[[int], bool], most: int) -> int:
 
 
 def _steady(model: RelayModel, level: Number, length: int | None) -> ReminderPlan:
-    """Return the plan for all t: R tokens in every M."""
+    """Return the plan for all t: a Beatty sequence, or R tokens in every M."""
     P, f1, gain = model.prompt, model.saturation, model.saturation - carried(model)
-    lengths = range(1, min(P, LONGEST_REMINDER) + 1)
-    if length is not None:
-        R = positive_integer("length", length)
-        lengths = range(R, R + 1)
     if level >= gain:
         reasons = "proved: at a token that is no reminder D is below f(1) - prod rho"
         return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), Fraction(1), float(f1), reasons)
     density = Fraction(level) / gain
-    pairs = [(R, int(R / density)) for R in lengths]
-    R, M = min(pairs, key=lambda pair: Fraction(*pair))
-    part = Fraction(R, M)
-    if M > LONGEST:
+    if density * LONGEST < 1:
         raise ValueError(f"level must need more than a reminder every {LONGEST:.0e} tokens, got {show(level)}")
-    first = min(M - R + 1, P * (M - R) // R)
-    if first < 1:
-        reasons = (
-            "to remind always is sure to hold the level; the lower bound is proved, a plan between is not excluded"
-        )
-        return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), density, float(f1), reasons)
-    reasons = (
-        "proved: D never falls below (R/M)(f(1) - prod rho), and no schedule of smaller upper density than the bound "
-        f"holds the level; searched: R/M closest to the bound, R from {lengths[0]} to {lengths[-1]}"
-    )
-    reminders = Reminders(M, R, first=first)
+    reminders: Schedule
+    if length is None:
+        if density / (1 - density) > LONGEST:
+            reasons = (
+                f"to remind always; the least density is within 1e-12 of 1, and holds only behind {LONGEST:.0e} tokens"
+            )
+            return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), density, float(f1), reasons)
+        reminders, part = EvenReminders(density, P), density
+    else:
+        R = positive_integer("length", length)
+        M = int(R / density)
+        part, first = Fraction(R, M), min(M - R + 1, P * (M - R) // R)
+        if first < 1:
+            reasons = "to remind always is sure to hold the level; a plan of such reminders between is not excluded"
+            return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), density, float(f1), reasons)
+        reminders = Reminders(M, R, first=first)
+    reasons = "proved: D never falls below the level, and no schedule of smaller upper density than the bound holds it"
     return ReminderPlan(model, level, None, reminders, part, density, float(part * gain), reasons)

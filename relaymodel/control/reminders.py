@@ -1,8 +1,9 @@
 """Reminders: the prompt's text returned in the continuation, and what they add, exactly (THEORY section 7)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from flint import arb
@@ -16,8 +17,10 @@ from relaymodel.exact.spectrum import rational
 from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.inputs import interval_table
-from relaymodel.simulation.reminders import LARGEST, MOST_TOKENS, ReminderBlocks, Reminders
+from relaymodel.simulation.reminders import LARGEST, MOST_TOKENS, EvenReminders, ReminderBlocks, Reminders
 
+Schedule = Reminders | EvenReminders | ReminderBlocks
+Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LONG = 1024
@@ -42,7 +45,7 @@ class ReminderLimit:
     """
 
     model: RelayModel
-    reminders: Reminders | ReminderBlocks
+    reminders: Schedule
     between: Fraction
     on_reminder: Fraction
     method: str = "closed form (THEORY section 7)"
@@ -61,11 +64,12 @@ class ReminderLimit:
         )
 
 
-def reminder_limit(model: RelayModel, reminders: Reminders | ReminderBlocks) -> ReminderLimit:
+def reminder_limit(model: RelayModel, reminders: Schedule) -> ReminderLimit:
     r"""Return the limit of D(t) as $t \to \infty$ with reminders (THEORY section 7), an exact rational.
 
-    R reminder tokens in every M hold $\bigl(f(1) - \prod_l \rho_l\bigr) R/M$: the weights of all tokens on
-    position n sum to f(1), that of n on itself tends to $\prod_l \rho_l$, and the others vary slowly, so that the
+    R reminder tokens in every M, or a density R/M spread evenly, hold $\bigl(f(1) - \prod_l \rho_l\bigr) R/M$: the
+    weights of all tokens on position n sum to f(1), that of n on itself tends to $\prod_l \rho_l$, and the others vary
+    slowly, so that the
     part R/M of the tokens carries the part R/M of the weight.  A reminder token itself has $\prod_l \rho_l$ more.
     A finite set of reminders holds nothing.  Any position exponents, and strengths of any sign; the distance from
     the limit falls as D(t) without reminders does.
@@ -77,13 +81,13 @@ def reminder_limit(model: RelayModel, reminders: Reminders | ReminderBlocks) -> 
     Fraction(3, 8)
     """
     check_model(model)
-    if not isinstance(reminders, (Reminders, ReminderBlocks)):
+    if not isinstance(reminders, (Reminders, EvenReminders, ReminderBlocks)):
         raise TypeError(
-            f"reminders must be Reminders or ReminderBlocks for a limit, got {show(reminders)} of type "
+            f"reminders must be Reminders, EvenReminders or ReminderBlocks for a limit, got {show(reminders)} of type "
             f"{type(reminders).__name__}; simulate takes any schedule"
         )
     own = carried(model)
-    density = reminders.density if isinstance(reminders, Reminders) else Fraction(0)
+    density = Fraction(0) if isinstance(reminders, ReminderBlocks) else Fraction(reminders.density)
     between = (model.saturation - own) * density
     return ReminderLimit(model, reminders, between, between + own)
 
@@ -97,7 +101,13 @@ def carried(model: RelayModel) -> Fraction:
     return product
 
 
-def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Any:
+@overload
+def reminder_influence(model: RelayModel, reminders: Any, t: float) -> float: ...
+@overload
+def reminder_influence(model: RelayModel, reminders: Any, t: Sequence[Any] | NDArray[Any]) -> Array: ...
+@overload
+def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Array | float: ...
+def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Array | float:
     r"""Return D(t) with reminders by superposition, exactly (THEORY section 7).
 
     $$ D(t) = K(N, P) + \sum_i \bigl[ K(N, P + e_i) - K(N, P + s_i - 1) \bigr], \qquad N = P + t, $$
@@ -111,7 +121,7 @@ def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Any:
     model
         Any relay model.
     reminders
-        `Reminders`, `ReminderBlocks`, pairs (start, stop), or any other `ReminderSchedule`.
+        `Reminders`, `EvenReminders`, `ReminderBlocks`, pairs (start, stop), or any other `ReminderSchedule`.
     t
         Whole numbers from 1 to 2^52, scalar or array of any shape.  The work is a fraction of a microsecond for each
         reminder token before each t; more than 3 10^7 are refused (`simulate` costs O(t) in all).

@@ -23,10 +23,10 @@ from relaymodel.exact import influence
 from relaymodel.model import RelayModel
 from relaymodel.plotting.decay import D_LABEL
 from relaymodel.plotting.figure import GREY, REFERENCE, against_t, axes, finish, styled, tidy, times
-from relaymodel.simulation import ConstantShare, PromptBias, ReminderBlocks, Reminders
+from relaymodel.simulation import ConstantShare, EvenReminders, PromptBias, ReminderBlocks, Reminders
 
 Bias = PromptBias | ConstantShare
-Schedule = Reminders | ReminderBlocks
+Schedule = Reminders | EvenReminders | ReminderBlocks
 
 PALE = ("#F3C9A6", "0.86", "#A9CFE8")  # of RED, GREY and BLUE, on which black lines and letters are legible
 
@@ -94,7 +94,7 @@ def plot_reminders(
     4
     """
     ax, at = axes(ax), _whole(t)
-    one = isinstance(reminders, (Reminders, ReminderBlocks))
+    one = isinstance(reminders, (Reminders, EvenReminders, ReminderBlocks))
     named: dict[str, Any] = {_schedule_label(reminders): reminders} if one else dict(reminders)  # type: ignore[arg-type]
     plateaus = False
     for label, schedule in named.items():
@@ -174,4 +174,6 @@ def _bias_label(bias: Bias) -> str:
 def _schedule_label(reminders: Any) -> str:
     if isinstance(reminders, Reminders):
         return f"$R = {reminders.length}$ in every $M = {tidy(reminders.every)}$"
+    if isinstance(reminders, EvenReminders):
+        return f"${tidy(float(reminders.density))}$ of all tokens, evenly"
     return f"{reminders.count} reminder tokens"

@@ -3,12 +3,13 @@
 from relaymodel.simulation.bias import ConstantShare, PromptBias, plain_softmax, scalable_softmax
 from relaymodel.simulation.inputs import LogBias, ReminderSchedule
 from relaymodel.simulation.recursion import Layout
-from relaymodel.simulation.reminders import ReminderBlocks, Reminders
+from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
 from relaymodel.simulation.run import Simulation, simulate, stream
 from relaymodel.simulation.state import SimulationState
 
 __all__ = [
     "ConstantShare",
+    "EvenReminders",
     "Layout",
     "LogBias",
     "PromptBias",

@@ -1,5 +1,6 @@
 """Reminders: the prompt's text returned in the continuation, at which tokens (THEORY section 7)."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import positive_integer, show
+from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.simulation.inputs import interval_table
 
 Integers = NDArray[np.int64]
@@ -68,6 +69,84 @@ class Reminders:
             raise ValueError(f"steps must hold at most {MOST_TOKENS:.0e} reminders, got {count}; ask for fewer steps")
         start = self.first + self.every * np.arange(count, dtype=np.int64)
         return np.stack([start, start + self.length - 1], axis=1)
+
+
+@dataclass(frozen=True)
+class EvenReminders:
+    r"""Reminders of one token each, as even as any density allows: a Beatty sequence (THEORY section 7).
+
+    The first `block` tokens are reminders.  With them $P' = P + \text{block}$ sources stand at the beginning, and the
+    k-th source, k > P', stands at position $\lfloor (k-1)/d \rfloor$: of the first s positions
+    $\lceil d(s+1) \rceil$ are sources, or P' if that is more.
+
+    Parameters
+    ----------
+    density
+        d, the part of the continuation that is reminders, between 0 and 1, exclusive; taken exactly.
+    prompt
+        P.
+    block
+        Tokens reminded of at the beginning, so many that $P' \ge d/(1-d)$; by default the least number.
+
+    Examples
+    --------
+    >>> EvenReminders(Fraction(2, 5), prompt=2).intervals(12)[:, 0]  # positions 5, 7, 10, 12
+    array([ 3,  5,  8, 10])
+    """
+
+    density: Number
+    prompt: int
+    block: int | None = None
+
+    def __post_init__(self) -> None:
+        density, prompt = Fraction(real("density", self.density)), positive_integer("prompt", self.prompt)
+        if not 0 < density < 1:
+            raise ValueError(
+                f"density must lie between 0 and 1, the ends excluded, got {show(self.density)}; Reminders(1, 1) "
+                "reminds of every token"
+            )
+        least = max(0, math.ceil(density / (1 - density)) - prompt)
+        block = least if self.block is None else positive_integer("block", self.block, least=0)
+        if not least <= block <= LARGEST:
+            raise ValueError(
+                f"block must be from {show(least)}, so that prompt + block is at least density/(1 - density), to 2^52, "
+                f"got {show(block)}"
+            )
+        for name, value in (("density", density), ("prompt", prompt), ("block", block)):
+            object.__setattr__(self, name, value)
+
+    def intervals(self, steps: int) -> Integers:
+        """Return the inclusive intervals that begin up to `steps`, shape (K, 2)."""
+        last = positive_integer("steps", steps)
+        assert self.block is not None
+        first, end = self.prompt + self.block, self.prompt + last + 1
+        count = math.ceil(self.density * end) - first  # sources at positions up to the last
+        if count > MOST_TOKENS:
+            raise ValueError(f"steps must hold at most {MOST_TOKENS:.0e} reminders, got {count}; ask for fewer steps")
+        table = [np.array([[1, self.block]] if self.block else [], dtype=np.int64).reshape(-1, 2)]
+        if count > 0:
+            d = next_fraction(Fraction(self.density), end)
+            k = np.arange(first, first + count, dtype=np.int64 if (first + count) * d.denominator < 2**63 else object)
+            places = (k * d.denominator // d.numerator - self.prompt).astype(np.int64)
+            table.append(np.stack([places, places], axis=1))
+        return np.concatenate(table)
+
+
+def next_fraction(x: Fraction, largest: int) -> Fraction:
+    """Return the least fraction of at least x > 0 with a denominator of at most `largest`.
+
+    Up to s = `largest` it has the same multiples rounded up as x: there is no fraction k/s between the two.
+
+    >>> next_fraction(Fraction(314159, 100000), 10)
+    Fraction(22, 7)
+    """
+    near = x.limit_denominator(largest)
+    if near >= x:
+        return near
+    # the next of the Farey sequence: a/b with a q - b p = 1 and the largest b
+    p, q = near.numerator, near.denominator
+    b = largest - (largest + pow(p, -1, q)) % q if q > 1 else largest
+    return Fraction(1 + b * p, q * b)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from relaymodel.control import (
 )
 from relaymodel.simulation import (
     ConstantShare,
+    EvenReminders,
     ReminderBlocks,
 )
 from tests.control.cases import SIX
@@ -64,6 +65,8 @@ BAD = [
     (lambda: plan_reminders(SIX, 0), ValueError, "level must be positive"),
     (lambda: plan_reminders(SIX, 12), ValueError, "at most f\\(1\\) = 11.390625"),
     (lambda: plan_reminders(SIX, 1, 0), ValueError, "horizon must be at least 1"),
+    (lambda: EvenReminders(1, 2), ValueError, "density must lie between 0 and 1"),
+    (lambda: EvenReminders(Fraction(1, 3), 5).intervals(10**9), ValueError, "ask for fewer steps"),
     (lambda: plan_reminders(SIX, 1, 10, length=3), ValueError, "length must be left out"),
     (lambda: plan_reminders(SIX, Fraction(1, 10**14)), ValueError, "level must need more"),
     (lambda: plan_reminders(RelayModel(1, [Layer(1, -1)]), 1), ValueError, "no negative strength"),

@@ -1,5 +1,6 @@
 """Reminders: superposition, schedules and plateaus."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,10 @@ from relaymodel.control import (
     reminder_limit,
 )
 from relaymodel.simulation import (
+    EvenReminders,
     ReminderBlocks,
 )
+from relaymodel.simulation.reminders import next_fraction
 from tests.control.cases import STACKS, every
 from tests.strategies import models
 
@@ -83,3 +86,40 @@ def test_plateau_of_reminders(model, schedule):
     assert float(limit.between) == pytest.approx(d * (f1 - own), rel=1e-12)
     assert float(limit.on_reminder) == pytest.approx(d * (f1 - own) + own, rel=1e-12, abs=1e-15)
     assert most * rm.token_influence(model, model.prompt + 1, 10**12) < 1e-6 * f1
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=1, max_denominator=10**6), st.integers(1, 60))
+def test_the_next_fraction_is_the_least_above(x, largest):
+    assert next_fraction(x, largest) == min(Fraction(math.ceil(x * b), b) for b in range(1, largest + 1))
+
+
+@given(
+    st.one_of(
+        st.fractions(min_value=Fraction(1, 99), max_value=Fraction(98, 99), max_denominator=99),
+        st.floats(0.01, 0.99),
+    ),
+    st.integers(1, 20),
+    st.integers(0, 3),
+)
+def test_even_reminders_are_the_beatty_sequence(density, prompt, more):
+    least = EvenReminders(density, prompt)
+    schedule, steps = EvenReminders(density, prompt, least.block + more), 400
+    intervals, d = schedule.intervals(steps), Fraction(density)
+    tokens = {t for start, stop in intervals for t in range(start, stop + 1)}
+    count, first = prompt, prompt + schedule.block
+    for n in range(prompt + 1, prompt + steps + 1):
+        count += n - prompt in tokens
+        assert count == (n if n <= first else max(first, math.ceil(d * (n + 1))))
+    begin = schedule.intervals(100)
+    np.testing.assert_array_equal(begin, intervals[: len(begin)])
+    if least.block:
+        with pytest.raises(ValueError, match="block must be from"):
+            EvenReminders(density, prompt, least.block - 1)
+
+
+def test_even_reminders_far_out_are_exact():
+    """Where products leave 64 bits: every token is compared with the definition in whole numbers."""
+    schedule = EvenReminders(Fraction(10**17 + 3, 10**26 + 7), prompt=5)
+    tokens = schedule.intervals(2**50)[:2000, 0].tolist()
+    d = schedule.density
+    assert tokens == [math.floor((5 + k) / d) - 5 for k in range(len(tokens))]

@@ -16,10 +16,19 @@ from relaymodel.control import (
     reminder_limit,
     turning_point,
 )
+from relaymodel.control.reminders import Schedule
 from relaymodel.exact import influence, token_influence
 from relaymodel.model import Layer, RelayModel
 from relaymodel.report.claim import Verdict, Workspace, claim
-from relaymodel.simulation import ConstantShare, PromptBias, ReminderBlocks, Reminders, Simulation, simulate
+from relaymodel.simulation import (
+    ConstantShare,
+    EvenReminders,
+    PromptBias,
+    ReminderBlocks,
+    Reminders,
+    Simulation,
+    simulate,
+)
 
 STEPS = 2 * 10**5
 
@@ -272,7 +281,9 @@ def _ordinary(schedule: Reminders | ReminderBlocks, t: int) -> int:
     return t if t > blocks[-1][1] else int(blocks[-1][0]) - 1
 
 
-def _named(schedule: Reminders | ReminderBlocks | None) -> str:
+def _named(schedule: Schedule | None) -> str:
     if isinstance(schedule, Reminders):
         return f"{schedule.length} in every {schedule.every}"
+    if isinstance(schedule, EvenReminders):
+        return f"{float(schedule.density):.4g} of all, evenly"
     return "none" if schedule is None else ", ".join(f"{start} to {stop}" for start, stop in schedule.blocks)
