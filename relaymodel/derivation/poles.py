@@ -20,6 +20,7 @@ from functools import cached_property
 import sympy
 from sympy.utilities.iterables import partitions
 
+from relaymodel.derivation.functions import harmonic
 from relaymodel.derivation.stack import N, P, SymbolicLayer
 
 LARGEST_MULTIPLICITY = 32
@@ -142,7 +143,7 @@ def power_sum_polygamma(g: sympy.Expr, i: int) -> sympy.Expr:
 
 def power_sum_harmonic(g: sympy.Expr, i: int) -> sympy.Expr:
     """Return p_i in generalised harmonic numbers, at N+g and P+g."""
-    return sympy.harmonic(N + g, i) - sympy.harmonic(P + g, i)
+    return harmonic(N + g, i) - harmonic(P + g, i)
 
 
 def complete_homogeneous(power_sums: Sequence[sympy.Expr]) -> list[sympy.Expr]:

@@ -1,15 +1,17 @@
 """`derive`, and the `Derivation` that it returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import sympy
 
-from relaymodel.checks import positive_integer, show
+from relaymodel.checks import choice, positive_integer, show
 from relaymodel.derivation import asymptotics, continuum, poles, steps
 from relaymodel.derivation.asymptotics import AsymptoticSeries, LeadingTerm
 from relaymodel.derivation.continuum import Density
+from relaymodel.derivation.functions import numeric
 from relaymodel.derivation.notation import latex
 from relaymodel.derivation.poles import SymbolicPole
 from relaymodel.derivation.stack import P, SymbolicLayer, stack, stack_of, t
@@ -84,7 +86,8 @@ class Derivation:
 
         Exact for real t > 0.  It has as many terms as there are partitions of 0, ..., m-1, if m layers share a position
         exponent: 195 for m = 12, 35 471 for m = 32; above that `ValueError`, see `compact_form`.
-        In double precision gamma functions overflow at P + t > 170: for numbers use `relaymodel.influence`.
+        In double precision gamma functions overflow at P + t > 170: for numbers use `relaymodel.influence`, for this
+        very formula `function`.
 
         >>> derive(2).closed_form
         P*(lambda**2*(-polygamma(0, P + 1) + polygamma(0, P + t + 1)) + lambda**2 + 2*lambda)/(P + t)
@@ -96,7 +99,8 @@ class Derivation:
         r"""D(t) in generalised harmonic numbers $H_N^{(k)} - H_P^{(k)}$, N = P + t (THEORY section 2).
 
         A position exponent g moves the arguments to N + g and P + g: $H_{N+g}^{(k)} - H_{P+g}^{(k)}$ is the sum of
-        $(s+g)^{-k}$ over s = P+1, ..., N for every g > -1, whole or not.  Same size as `closed_form`.
+        $(s+g)^{-k}$ over s = P+1, ..., N for every g > -1, whole or not.  Same size as `closed_form`; `sympy.lambdify`
+        is right for SciPy and mpmath (with SymPy's own harmonic numbers it is not).
 
         >>> derive(2).harmonic_form
         P*(lambda**2*(-harmonic(P) + harmonic(P + t)) + lambda**2 + 2*lambda)/(P + t)
@@ -242,6 +246,48 @@ class Derivation:
                 )
         return sympy.expand(poles.value(poles.partial_fractions(layers), prompt, token))
 
+    @property
+    def arguments(self) -> tuple[sympy.Symbol, ...]:
+        """The symbols of every result: P, t, then those of relay, residual and position, each once."""
+        parameters = (
+            x for values in (self.relay, self.residual, self.position) for value in values for x in _symbols(value)
+        )
+        return tuple(dict.fromkeys((self.P, self.t, *parameters)))
+
+    def function(self, form: str | sympy.Expr = "closed_form", *, digits: int | None = None) -> Callable[..., Any]:
+        """Return a formula as a Python function of `arguments`, in that order.
+
+        Parameters
+        ----------
+        form
+            'closed_form', 'harmonic_form' or 'local_exponent', or an expression in the symbols of this derivation, such
+            as `limit.leading` or `asymptotic.expression`.
+        digits
+            None computes with float64 arrays, and formulas lose what cancels in them, 1e-16 times a power of P; else
+            with that many digits in mpmath, for numbers.
+
+        Raises
+        ------
+        ValueError
+            For another word, and an expression with symbols of its own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> D = derive(2).function()
+        >>> D(3, np.array([7.0, 70.0]), 0.5).round(6)
+        array([0.457173, 0.082615])
+        >>> import mpmath
+        >>> mpmath.nstr(derive(2).function("harmonic_form", digits=30)(3, 7, 0.5), 30)
+        '0.457172619047619047619047619048'
+        """
+        if isinstance(form, str):
+            form = getattr(self, choice("form", form, ("closed_form", "harmonic_form", "local_exponent")))
+        foreign = form.free_symbols - set(self.arguments)
+        if foreign:
+            raise ValueError(f"form must be in {', '.join(map(str, self.arguments))}, got {show(foreign)} besides")
+        return numeric(form, self.arguments, digits)
+
     def latex(self) -> str:
         r"""Return the derivation as a LaTeX fragment: a paragraph with an `align*` for each step (needs amsmath)."""
         return "\n\n".join(step.latex() for step in self.steps)
@@ -252,6 +298,10 @@ class Derivation:
             lines.append(self.exponent_series(3).latex())
         body = " \\\\\n".join(f"& {line}" for line in lines)
         return f"$$\\begin{{aligned}}\n{body}\n\\end{{aligned}}$$"
+
+
+def _symbols(expression: sympy.Expr) -> list[sympy.Symbol]:
+    return sorted(expression.free_symbols, key=str)
 
 
 def derive(
