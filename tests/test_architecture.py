@@ -35,6 +35,7 @@ ORDER = [
     "networks.training",
     "certificate",
     "plotting",
+    "explore",
     "report",
     "cli",
     "__main__",

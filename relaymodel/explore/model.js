@@ -184,9 +184,9 @@ const relaymodel = (() => {
   }
 
   /* sum_{s<=n} kappa(n-s) u_s at the tokens n of `grid`, from the sums behind token 0 on; and the sums at its end */
-  function convolve(kernel, grid, u, behind) {
-    const { q, c, a } = kernel, K = q.length, out = new Float64Array(u.length), sums = new Float64Array(K);
-    if (a !== 0) for (let i = 0; i < out.length; i++) out[i] = a * u[i];
+  function convolve(kernel, grid, u, behind, out = new Float64Array(u.length)) {
+    const { q, c, a } = kernel, K = q.length, sums = new Float64Array(K);
+    for (let i = 0; i < out.length; i++) out[i] = a * u[i];
     for (const { first, end, step } of grid.runs) {
       if (step > 1) {
         const weights = strides(kernel, step);
@@ -217,6 +217,32 @@ const relaymodel = (() => {
     sums.set([y0, y1, y2, y3, y4, y5, y6, y7], k);
   }
 
+  /* Weights of the values at -2, -1, 0 and 1 in the cubic's value at x */
+  const cubic = (x) => [
+    -(x + 1) * x * (x - 1) / 6, (x + 2) * x * (x - 1) / 2, -(x + 2) * (x + 1) * (x - 1) / 2, (x + 2) * (x + 1) * x / 6,
+  ];
+
+  /* Values at the tokens of a coarse grid, at all tokens up to `last` */
+  function everywhere(grid, values, last) {
+    const all = new Float64Array(last);
+    for (const { first, end, step } of grid.runs) {
+      const weights = Array.from({ length: step }, (_, j) => cubic((j + 1) / step));
+      for (let i = first; i < end; i++) { // points before `first` are half a step apart
+        if (step === 1) {
+          all[i] = values[i];
+          continue;
+        }
+        const one = i === first ? 2 : 1, two = i === first ? 4 : i === first + 1 ? 3 : 2, start = grid.t[i - 1];
+        const a = values[i - 1 - two], b = values[i - 1 - one], c = values[i - 1], d = values[i];
+        for (let j = 0; j < step && start + j < last; j++) {
+          const w = weights[j];
+          all[start + j] = w[0] * a + w[1] * b + w[2] * c + w[3] * d;
+        }
+      }
+    }
+    return all;
+  }
+
   /* What a step of several tokens does to the geometric sums: a factor q^step, and the weights of u at -2, -1, 0 and 1
      steps from its start, between which u is a cubic */
   function strides(kernel, step) {
@@ -225,11 +251,7 @@ const relaymodel = (() => {
       kernel.strides.set(step, Array.from(kernel.q, (q) => {
         const weights = [q ** step, 0, 0, 0, 0];
         for (let j = step, power = 1; j > 0 && power > 1e-40; j--, power *= q) {
-          const x = j / step;
-          weights[1] -= power * (x + 1) * x * (x - 1) / 6;
-          weights[2] += power * (x + 2) * x * (x - 1) / 2;
-          weights[3] -= power * (x + 2) * (x + 1) * (x - 1) / 2;
-          weights[4] += power * (x + 2) * (x + 1) * x / 6;
+          cubic(j / step).forEach((value, i) => { weights[i + 1] += power * value; });
         }
         return weights;
       }));
@@ -252,13 +274,13 @@ const relaymodel = (() => {
   /* w_s = Gamma(s+g)/(Gamma(s) Gamma(1+g)) at position s */
   function positionWeights(g, grid, shift) {
     if (g === 0) return new Float64Array(grid.t.length).fill(1);
-    let last = 0, weight = 0;
-    return grid.t.map((t) => {
-      const s = shift + t;
-      weight = s === last + 1 && s > 1 ? weight * (last + g) / last : Math.exp(logGammaRatio(s, g) - logGammaRatio(1, g));
+    const weights = new Float64Array(grid.t.length), first = logGammaRatio(1, g);
+    for (let i = 0, last = 0; i < weights.length; i++) {
+      const s = shift + grid.t[i];
+      weights[i] = i && s === last + 1 ? weights[i - 1] * (last + g) / last : Math.exp(logGammaRatio(s, g) - first);
       last = s;
-      return weight;
-    });
+    }
+    return weights;
   }
 
   /* D at the tokens t of a grid up to `last`:
@@ -269,33 +291,35 @@ const relaymodel = (() => {
     const grid = tokens(last, s.remind), { t } = grid, count = t.length;
     const base = geometric(delta > 1 ? delta - 1 : delta);
     // kappa of delta is the running sum of kappa of delta - 1
-    const sum = (points, u, behind) => {
-      const inner = convolve(base, points, u, behind.sums);
+    const sum = (points, u, behind, spare = []) => {
+      const inner = convolve(base, points, u, behind.sums, spare[0]);
       if (delta <= 1) return inner;
-      const outer = convolve(SUM, points, inner.out, behind.total);
+      const outer = convolve(SUM, points, inner.out, behind.total, spare[1]);
       return { out: outer.out, sums: inner.sums, total: outer.sums };
     };
     const nothing = { sums: new Float64Array(NODES), total: new Float64Array(1) };
     const ahead = tokens(P, true);
-    const quiet = new Float64Array(count).fill(1e-200); // no 0: numbers that fade below 1e-308 make processors slow
-    const A = sum(grid, quiet, sum(ahead, positionWeights(g, ahead, 0), nothing)).out;
-    const w = positionWeights(g, grid, P), C = sum(grid, w, nothing).out;
+    const sparse = tokens(last, false); // enough for what is smooth
+    const quiet = new Float64Array(sparse.t.length).fill(1e-200); // no 0: numbers below 1e-308 make processors slow
+    let A = sum(sparse, quiet, sum(ahead, positionWeights(g, ahead, 0), nothing)).out;
+    let C = sum(sparse, positionWeights(g, sparse, P), nothing).out;
+    if (s.remind) [A, C] = [A, C].map((values) => everywhere(sparse, values, last));
+    const w = positionWeights(g, grid, P);
     if (s.bias) for (let i = 0; i < count; i++) A[i] *= Math.exp(s.offset + s.strength * Math.log1p(t[i] / P));
-    const x = new Float64Array(count), u = new Float64Array(count);
-    if (s.remind) for (let i = 0; i < count; i++) x[i] = isReminder(s, t[i]) ? 1 : 0;
-    const total = new Float64Array(count);
-    for (let i = 0; i < count; i++) total[i] = s.relay / (A[i] + C[i]);
+    const [x, u, factor, ...spare] = Array.from({ length: 5 }, () => new Float64Array(count));
+    if (s.remind) {
+      for (let start = s.every - s.length; start < count; start += s.every) x.fill(1, start, start + s.length);
+    }
+    for (let i = 0; i < count; i++) factor[i] = s.relay / (A[i] + C[i]);
+    const { residual } = s;
     for (let layer = 0, X = 1; layer < s.depth; layer++) {
       for (let i = 0; i < count; i++) u[i] = w[i] * x[i];
-      const { out } = sum(grid, u, nothing);
-      for (let i = 0; i < count; i++) x[i] = s.residual * x[i] + total[i] * (A[i] * X + out[i]);
-      X *= s.residual + s.relay;
+      const { out } = sum(grid, u, nothing, spare);
+      for (let i = 0; i < count; i++) x[i] = residual * x[i] + factor[i] * (A[i] * X + out[i]);
+      X *= residual + s.relay;
     }
     return { t, influence: x };
   }
-
-  /* The last `length` of every `every` tokens */
-  const isReminder = (s, t) => (t - 1) % s.every >= s.every - s.length;
 
   // ---- sampling ----------------------------------------------------------------------------------------------------
 
@@ -370,7 +394,7 @@ const relaymodel = (() => {
   }
 
   return {
-    saturation, isClosed, isBracketed, isReminder, closedForm, bracket, recursion, sample, evaluate,
+    saturation, isClosed, isBracketed, closedForm, bracket, recursion, sample, evaluate,
     slopes, interpolate, limit, straightLine,
   };
 })();

@@ -206,10 +206,14 @@
     const points = { t: levels, influence: levels.map((t) => D[t - 1]) }, sampled = M.slopes(points);
     const band = { t: [], low: [], high: [] };
     for (let i = 0; i < COLUMNS.length; i++) {
-      const slice = D.subarray(i ? COLUMNS[i - 1] : 0, COLUMNS[i]);
+      let low = Infinity, high = 0;
+      for (let j = i ? COLUMNS[i - 1] : 0; j < COLUMNS[i]; j++) {
+        if (D[j] < low) low = D[j];
+        if (D[j] > high) high = D[j];
+      }
       band.t.push(COLUMNS[i]);
-      band.low.push(slice.reduce((a, b) => Math.min(a, b), Infinity));
-      band.high.push(slice.reduce((a, b) => Math.max(a, b), 0));
+      band.low.push(low);
+      band.high.push(high);
     }
     const near = levels.reduce((best, t, i) => (Math.abs(Math.log(t / read)) < Math.abs(Math.log(levels[best] / read)) ? i : best), 0);
     return {

@@ -14,12 +14,12 @@ from relaymodel.checks import show
 from relaymodel.curve import Curve
 from relaymodel.explore.setting import BOUNDS, LAST, Setting
 
-POINTS = 400
+POINTS, LEAST = 400, 24
+"""Most points of a curve, and fewest where there are many curves."""
 ALL_POINTS = 6000
-MOST_CURVES = 100
-SHOWN = 6
-LEAST = 24
-"""Points of one curve; of all together, so that the page stays small; curves; curves drawn at first; points left to one."""
+"""Points of all curves together, so that the page stays small."""
+MOST_CURVES, SHOWN = 100, 6
+"""Most curves, and how many of them are drawn at first."""
 
 
 def write_page(
@@ -41,8 +41,8 @@ def write_page(
         The file.
     curves
         Measured curves to lay over the model's: one, or several by name, at most 100.  They are moved up or down to
-        meet the model, which leaves their slopes as they are.  Of more than 400 points (fewer, if there are many curves),
-        those nearest to a grid equal in log t are kept.
+        meet the model, which leaves their slopes as they are.  Of more than 400 points (fewer, if there are many
+        curves), those nearest to a grid equal in log t are kept.
     setting
         Where the sliders stand at first.
     overwrite
@@ -57,8 +57,10 @@ def write_page(
 
     Examples
     --------
-    >>> write_page("page.html", setting=Setting(depth=6), overwrite=True)  # doctest: +SKIP
-    PosixPath('page.html')
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_page(Path(folder) / "page.html", setting=Setting(depth=6)).name
+    'page.html'
     """
     target = files.claim(out, overwrite=overwrite)
     return files.write_text(target, render(curves=curves, setting=setting), overwrite=overwrite)
@@ -109,8 +111,9 @@ def _thinned(curve: Curve, points: int) -> dict[str, list[float]]:
     t = curve.t[curve.t <= LAST]
     kept = np.arange(t.size)
     if t.size > points:
-        grid = np.linspace(np.log(t[0]), np.log(t[-1]), points)
-        kept = np.unique(np.abs(np.log(t)[:, None] - grid).argmin(axis=0))
+        x, grid = np.log(t), np.linspace(np.log(t[0]), np.log(t[-1]), points)
+        right = np.searchsorted(x, grid).clip(1, t.size - 1)
+        kept = np.unique(right - (grid - x[right - 1] < x[right] - grid))
     return {
         name: [float(f"{value:.7g}") for value in values[kept]]
         for name, values in (("t", t), ("distance", curve.distance[: t.size]))

@@ -32,8 +32,14 @@ const panels = (() => {
     return text;
   };
 
+  const NOTES = [ // what the panels show, from this width on
+    [480, "what is left of the difference on the prompt itself", "the local exponent, −d log D / d log t"],
+    [340, "part of the difference that is left", "local exponent −d log D / d log t"],
+    [0, "part that is left", "−d log D / d log t"],
+  ];
+
   function frame(box, to) {
-    const { upper, lower, left, right } = box;
+    const { upper, lower, left, right } = box, notes = NOTES.find(([width]) => box.width >= width).slice(1);
     let text = "";
     for (let k = 0; k <= 5; k++) {
       const x = to.x(10 ** k);
@@ -52,9 +58,9 @@ const panels = (() => {
     }
     return text
       + `<text class="title" x="${left}" y="${upper.top - 10}"><tspan class="symbol">D</tspan>(<tspan class="symbol">t</tspan>) / `
-      + `<tspan class="symbol">f</tspan>(1)<tspan class="note" dx="8">${box.width < 480 ? "part of the difference that is left" : "what is left of the difference on the prompt itself"}</tspan></text>`
+      + `<tspan class="symbol">f</tspan>(1)<tspan class="note" dx="8">${notes[0]}</tspan></text>`
       + `<text class="title" x="${left}" y="${lower.top - 10}"><tspan class="symbol">α</tspan>(<tspan class="symbol">t</tspan>)`
-      + `<tspan class="note" dx="8">${box.width < 480 ? "local exponent −d log D / d log t" : "the local exponent, −d log D / d log t"}</tspan></text>`
+      + `<tspan class="note" dx="8">${notes[1]}</tspan></text>`
       + `<text class="title" x="${right}" y="${lower.bottom + 36}" text-anchor="end"><tspan class="symbol">t</tspan>`
       + `<tspan class="note" dx="6">tokens since the end of the prompt</tspan></text>`;
   }

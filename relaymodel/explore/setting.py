@@ -110,7 +110,7 @@ class Setting:
         return "#" + "&".join(f"{short.get(name, name)}={_plain(value)}" for name, value in self._values().items())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the page's script takes: every slider and both switches; those not in use have a value at hand."""
+        """Return what the page's script takes: every slider, in use or not, and both switches."""
         at_hand = {"strength": 1, "offset": 0, "every": 512, "length": 64}
         values = {name: _plain(value) for name, value in (at_hand | self._values()).items()}
         return values | {"bias": self.bias is not None, "remind": self.reminders is not None}
