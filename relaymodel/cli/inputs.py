@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relaymodel.cli.numbers import whole
+from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
     from relaymodel.networks.protocol import Network, Pairs
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 NUMPY = "untrained-numpy"
 ENGLISH = "english"
 WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough for its exponents to be typical
+SPEED = 5e9  # floating-point operations a second, about: single rows and exponentials are among them
+PATIENCE = 30.0  # seconds of work about which nothing need be said
+UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 LONGEST, DEEPEST = 10**6, 1000  # beyond, memory ends before patience
 
 PromptA = Annotated[Path | None, typer.Option("--prompt-a", metavar="FILE", help="Text of prompt A.")]
@@ -70,6 +74,8 @@ def choose_network(
             vocabulary=256,
             context=length,
         )
+        need = 8 * shape.parameters + shape.memory(length)
+        demand_memory("--t-max, --prompt or --depth", need, f"a network of {shape.depth} layers on {length} tokens")
         return Transformer.random(shape, np.random.default_rng(seed))
     if depth is not None:
         raise ValueError(f"--depth must be left out for a model that has its own, got {depth}")
@@ -141,6 +147,23 @@ def read_text(source: str, option: str, choices: str) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be UTF-8 text: {error}") from None
+
+
+def announce(operations: float) -> None:
+    """Say on stderr how long so much NumPy will take, if that is long.
+
+    >>> duration(90), duration(7200), duration(9e5)
+    ('2 minutes', '2 hours', '10 days')
+    """
+    seconds = operations / SPEED
+    if seconds > PATIENCE:
+        print(f"relaymodel: this takes about {duration(seconds)}", file=sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, to the unit."""
+    unit, size = next((pair for pair in UNITS if seconds >= 1.5 * pair[1]), UNITS[-1])
+    return f"{round(seconds / size)} {unit}"
 
 
 @contextmanager

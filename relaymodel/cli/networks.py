@@ -19,6 +19,7 @@ from relaymodel.cli.inputs import (
     PromptLength,
     Seed,
     Untrained,
+    announce,
     check_prompts,
     choose_network,
     choose_texts,
@@ -83,6 +84,7 @@ def measure(
     """
     from relaymodel.networks.protocol import measure
     from relaymodel.networks.protocol.measurement import METRICS
+    from relaymodel.networks.transformer import Transformer
     from relaymodel.simulation import PromptBias
 
     output = Output(json, csv, plot, force)
@@ -100,9 +102,12 @@ def measure(
     count = whole("--pairs", pairs, most=MOST_PAIRS) if pairs is not None else 8 if prompt_a is None else 1
     with one_line_warnings():
         network = choose_network(model, untrained, depth, random, dtype, P + steps)
+        texts = choose_texts(network, prompt_a, prompt_b, source, count, P, steps, random)
+        if isinstance(network, Transformer):
+            announce(count * network.architecture.operations(P + steps))
         measured = measure(
             network,
-            choose_texts(network, prompt_a, prompt_b, source, count, P, steps, random),
+            texts,
             bias=PromptBias(strength) if strength else None,
             layers=kept,
             final_norm=final_norm,

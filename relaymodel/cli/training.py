@@ -125,8 +125,8 @@ def _changes(settings: list[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals or name not in names:
             raise ValueError(f"--set must be NAME=VALUE with one of the names {', '.join(names)}, got {show(setting)}")
-        read = number if name == "rate" else whole
-        changed[name] = read(f"--set {name}", value)
+        option = f"--set {name}"
+        changed[name] = float(number(option, value)) if name == "rate" else whole(option, value)
     return changed
 
 

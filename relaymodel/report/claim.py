@@ -1,11 +1,21 @@
 """What a claim is, how one is registered, and where it puts its figures and tables."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relaymodel import files, plotting
+
+
+def literal(text: object) -> str:
+    r"""Return a text from outside, such as a file's name, so that the page shows it as it is.
+
+    >>> print(literal("a$b **c**"))
+    a\$b \*\*c\*\*
+    """
+    return re.sub(r"([\\$*])", r"\\\1", " ".join(str(text).split()))
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,15 @@ def _paragraph(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text, set the formulas between dollar signs, and the words between double asterisks in bold."""
-    parts = re.split(r"\$(.+?)\$", text)
-    words = "".join(formula_svg(part) if i % 2 else html.escape(part) for i, part in enumerate(parts))
+    """Escape text, set the formulas between dollar signs, and the words between double asterisks in bold.
+
+    A sign behind a backslash stands for itself (see `literal`).
+    """
+    parts = re.split(r"\\([\\$*])|\$(.+?)\$", text)
+    words = ""
+    for sign, formula, after in zip([None, *parts[1::3]], [None, *parts[2::3]], parts[::3], strict=True):
+        words += f"&#{ord(sign)};" if sign else formula_svg(formula) if formula else ""
+        words += html.escape(after)
     return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", words)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import relaymodel as rm
 from relaymodel.cli import main
+from relaymodel.cli.inputs import SPEED, announce
 from relaymodel.networks.protocol import measure
 from relaymodel.networks.transformer import Architecture, Transformer
 
@@ -75,12 +76,31 @@ def test_command_reads_prompts_and_continuation_from_files(capsys, tmp_path):
         (["--dtype", "float16"], "--dtype must be left out"),
         (["--resume", ""], "--resume must name a folder"),
         (["--csv", ""], "must name a file"),
+        (["--prompt", "1e6"], "--t-max, --prompt or --depth must be smaller: a network of 12 layers on 1000020 tokens"),
+        (["--t-max", "1e6"], "--t-max, --prompt or --depth must be smaller"),
     ],
 )
 def test_command_names_what_is_unusable(capsys, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("relaymodel.memory.free_memory", lambda: 4 * 10**9)
     code, out, err = run(capsys, "measure", "untrained-numpy", "--pairs", "1", "--t-max", "20", *arguments)
     assert code == 2
     assert message in err
     assert out == ""
     assert len(err.splitlines()) == 1
+
+
+def test_long_work_is_announced(capsys):
+    announce(29 * SPEED)
+    assert capsys.readouterr().err == ""
+    announce(14 * 3600 * SPEED)
+    assert capsys.readouterr().err == "relaymodel: this takes about 14 hours\n"
+
+
+def test_what_is_announced_is_the_work_of_all_pairs(capsys, monkeypatch):
+    told = []
+    monkeypatch.setattr("relaymodel.cli.networks.announce", told.append)
+    options = ["--pairs", "3", "--t-max", "40", "--depth", "2", "--prompt", "8"]
+    assert run(capsys, "measure", "untrained-numpy", *options)[0] == 0
+    shape = Architecture(depth=2, width=256, heads=8, vocabulary=256, context=48)
+    assert told == [3 * shape.operations(48)]

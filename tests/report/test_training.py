@@ -1,11 +1,13 @@
 """The claims about a training."""
 
 import csv
+import html
+import re
 
 import pytest
 
 from relaymodel.report import claim as claim_module
-from relaymodel.report import reproduce
+from relaymodel.report import page, reproduce
 from relaymodel.report.claim import Workspace
 from relaymodel.report.claims import training as claims
 from tests.networks.training.grown import ADDED, PLAIN, QUICK, TRAINED, planted
@@ -44,3 +46,15 @@ class TestReport:
         monkeypatch.setattr(claims.Training, "read", lambda folder: planted({PLAIN: (0.4, 0.6)}, tmp_path))
         with pytest.raises(ValueError, match="lacks bias in training, bias at measurement"):
             claims.decay_reverses(Workspace(tmp_path, {"training": "folder"}))
+
+
+def test_a_name_with_signs_of_the_page_is_shown_as_it_is(tmp_path, monkeypatch):
+    name = "relaymodel train '$x$ **b** \\\\.txt\n$$ y'"
+    training = planted({PLAIN: (0.4, 0.6), TRAINED: (0.1, 0.3), ADDED: (0.1, 0.2)}, tmp_path)
+    training.configuration["command"] = name
+    monkeypatch.setattr(claims.Training, "read", lambda folder: training)
+    verdict = claims.training_raises_the_exponent(Workspace(tmp_path, {"training": "folder"}))
+    shown = page._paragraph(verdict.explanation[0])
+    assert html.unescape(re.sub("<svg.*?</svg>", "", shown)).count(" ".join(name.split())) == 1
+    assert "<b>" not in shown
+    assert shown.count("<svg") == 1  # b_t, the one formula of the paragraph

@@ -11,7 +11,7 @@ from immutabledict import immutabledict
 
 from relaymodel.checks import positive_integer, real, show, token_ids
 from relaymodel.networks.huggingface.bias import bias_hook
-from relaymodel.networks.huggingface.libraries import heavy
+from relaymodel.networks.huggingface.libraries import heavy, within_memory
 from relaymodel.networks.huggingface.precision import coarsest
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class HuggingFaceNetwork:
         """Compute without gradients, in the number format of the weights whatever is set outside."""
         torch = heavy("torch")
         # inference mode would leave tensors that training cannot use, where a model computes its angles anew
-        with torch.no_grad(), torch.autocast(self.model.device.type, enabled=False):
+        with torch.no_grad(), torch.autocast(self.model.device.type, enabled=False), within_memory("tokens"):
             yield
 
     def _check(self, shown: list[tuple[int, Any]]) -> None:

@@ -43,3 +43,20 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+@contextmanager
+def within_memory(argument: str) -> Iterator[None]:
+    """Make a `ValueError` that names the argument of what torch raises when memory ends, within the block."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        told = str(error).lower()
+        if isinstance(error, RuntimeError) and "allocate memory" not in told and "out of memory" not in told:
+            raise
+        raise ValueError(f"{argument} must be smaller: memory does not suffice ({first_line(error)})") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the beginning of an error's message, in one line."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

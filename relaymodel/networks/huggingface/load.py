@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from relaymodel.checks import choice, positive_integer, show
 from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
-from relaymodel.networks.huggingface.libraries import heavy, quiet
+from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, within_memory
 
 if TYPE_CHECKING:
     import os
@@ -81,7 +81,7 @@ def load(
         )
     elif not path.exists() and (path.is_absolute() or str(model).startswith(".")):
         raise FileNotFoundError(f"model must be a folder or a file that exists, and there is none at {path}")
-    with quiet(), torch.random.fork_rng(devices=[]):
+    with quiet(), within_memory("model"), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
             if untrained:
@@ -127,8 +127,3 @@ def _tokenizer(where: dict[str, Any]) -> tuple[Any, str | None]:
     except Exception as error:  # a network can be measured without; what is raised differs by family, up to bare ones
         return None, first_line(error)
     return (None, "it knows no tokens") if empty else (tokenizer, None)
-
-
-def first_line(error: Exception) -> str:
-    """Return the beginning of an error's message, in one line."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import numbers, positive_integer, real, show
+from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
     from relaymodel.networks.protocol.network import Network
@@ -299,6 +300,7 @@ def draw_pairs(
             f"prompt + steps must be at most the network's context of {network.context} tokens, got {prompt + steps}"
         )
     if text is None:
+        demand_memory("pairs, prompt or steps", 32.0 * pairs * (2 * prompt + steps), "so many tokens")
         ids = rng.integers(0, network.vocabulary, (pairs, 2 * prompt + steps))
         clash = np.all(ids[:, :prompt] == ids[:, prompt : 2 * prompt], axis=1)
         ids[clash, 0] = (ids[clash, prompt] + 1) % network.vocabulary  # one-token prompts may be drawn equal

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import math
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel import files
 from relaymodel.checks import positive_integer, show
-from relaymodel.networks.protocol.measurement import SINGLE, Measurement, rounding
+from relaymodel.memory import demand_memory
+from relaymodel.networks.protocol.measurement import SINGLE, Measurement
 from relaymodel.networks.protocol.network import Network
-from relaymodel.networks.protocol.pairs import EncodedPairs, Generated, Pairs, RandomTokens
+from relaymodel.networks.protocol.pairs import Pairs
+from relaymodel.networks.protocol.probe import check_bias
+from relaymodel.networks.protocol.store import Store, fingerprint
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from relaymodel import files
     from relaymodel.progress import Report
 
 Array = NDArray[np.float64]
@@ -115,7 +116,9 @@ def measure(
             UserWarning,
             stacklevel=2,
         )
-    store = None if resume is None else _Store(Path(resume), _fingerprint(texts, added, kept))
+    shape = (4, len(kept), texts.steps)
+    demand_memory("pairs or layers", 16.0 * texts.count * math.prod(shape), "distances and norms of all pairs")
+    store = None if resume is None else Store(resume, fingerprint(texts, added, kept), shape)
     report = reporter(progress)
     passes = network.depth + 1 + (kept[-1] > network.depth)
     total = texts.count * passes
@@ -127,7 +130,7 @@ def measure(
             network.observe(texts.tokens(k), recorder.visit, bias=added, final_norm=kept[-1] > network.depth)
             values = recorder.result()
             if store is not None:
-                store.write(k, values)
+                values = store.write(k, values)
         report((k + 1) * passes, total)
         results.append(values)
     stacked = np.stack(results, axis=1)  # (4, K, M, T)
@@ -191,105 +194,6 @@ class _Recorder:
         return self.values
 
 
-class _Store:
-    """A folder with one file for each finished pair."""
-
-    def __init__(self, folder: Path, fingerprint: str) -> None:
-        self.folder, self.fingerprint = folder, fingerprint
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"resume must be a folder, and {folder} is a file")
-        if not folder.absolute().parent.is_dir():
-            raise FileNotFoundError(f"resume must be a folder in one that exists, got {folder}")
-        folder.mkdir(exist_ok=True)
-
-    def read(self, k: int) -> Array | None:
-        path = self.folder / f"pair-{k:04d}.npz"
-        if not path.exists():
-            return None
-        arrays, facts = files.read_npz(path, "measure", ("values",))
-        if facts.get("fingerprint") != self.fingerprint:
-            raise ValueError(
-                f"resume must be a folder of the same measurement, {path} is of another one (network, texts, "
-                "bias, layers or their number differ); name another folder"
-            )
-        return arrays["values"]
-
-    def write(self, k: int, values: Array) -> None:
-        files.write_npz(self.folder / f"pair-{k:04d}.npz", {"values": values}, {"fingerprint": self.fingerprint})
-
-
-def check_bias(network: Network) -> None:
-    """Raise `ValueError` unless the network's attention does with a bias what it must, in every layer.
-
-    On texts of four tokens with a bias on the first key: one of 0 changes nothing; one of -10^4 hides the first token
-    completely; one of 10^4 leaves nothing of the others; and what a very negative bias b leaves of the first token
-    grows like e^b.  The last needs float32 or better.
-    """
-    one, other = network.vocabulary // 3, 2 * network.vocabulary // 3
-    floor = rounding(network.precision, np.arange(1, network.depth + 1))
-
-    def run(tokens: list[list[int]], strength: float | None) -> Array:
-        shown: list[NDArray[Any]] = []
-        bias = None if strength is None else np.array([[0.0]] + [[strength]] * 3)
-        network.observe(tokens, lambda layer, states: shown.append(states.copy()) if layer else None, bias=bias)
-        return np.stack(shown).astype(np.float64)  # (depth, 2, 4, width)
-
-    def gap(x: Array, y: Array) -> float:
-        """Return the largest difference of states, (depth, ..., width), in units of the rounding."""
-        distance, size = np.linalg.norm(x - y, axis=-1), np.linalg.norm(x, axis=-1)
-        return float(np.max(distance.T / (size.T * floor)))
-
-    first, rest = [[one, other, one, other], [other, other, one, other]], [[one] * 4, [one, other, other, one]]
-    problem = None
-    try:
-        plain, zero, hidden = (run(first, strength)[:, :, 1:] for strength in (None, 0.0, -1e4))
-        free, alone = (run(rest, strength)[:, :, 3:] for strength in (None, 1e4))
-        told = min(gap(x[:, 0], x[:, 1]) for x in (plain, free))
-        if gap(plain, zero) > 10:
-            problem = "a bias of 0 changes its states"
-        elif gap(hidden[:, 0], hidden[:, 1]) > 10:
-            problem = "a prompt whose keys are hidden by a bias of -1e4 still reaches the continuation"
-        elif gap(alone[:, 0], alone[:, 1]) > 10:
-            problem = "keys beside one with a bias of 1e4 still count"
-        elif network.precision <= SINGLE:
-            told, growth = _growth(lambda strength: run(first, strength)[:, :, 1:], hidden, floor)
-            if not 2 < growth < 3.5:
-                problem = f"one more on a very negative bias multiplies its effect by {growth:.3g} instead of e"
-    except RuntimeError as error:
-        problem = f"it fails on one ({show(error)})"
-    if problem is not None:
-        raise ValueError(
-            f"network must add the bias to its attention logits, but {problem}; its attention ignores or misreads the "
-            "mask (or part of it is not attention): measure it without bias"
-        )
-    if told <= 30:
-        raise ValueError(
-            "network must show what a bias does, but the first of four tokens changes its states by no more than "
-            f"{told:.2g} times the rounding; load it in a wider number format"
-        )
-
-
-def _growth(run: Callable[[float], Array], hidden: Array, floor: Array) -> tuple[float, float]:
-    """Return how far an effect of a negative bias b is above rounding, and what that of b + 1 is in its units.
-
-    Of the lowest b at which a layer shows it, and of the layers that do, the one farthest from e.
-    """
-    told, growth = 0.0, float(np.e)
-
-    def norm(x: Array) -> Array:
-        return np.asarray(np.sqrt(np.sum(x**2, axis=(1, 2, 3))))
-
-    for low in (-8.0, -6.0, -4.0, -2.0):
-        less, more = norm(run(low) - hidden), norm(run(low + 1) - hidden)
-        clear = less / (floor * norm(hidden))
-        told = float(np.max(clear))
-        if told > 30:
-            each = (more / np.maximum(less, np.finfo(np.float64).tiny))[clear > 30]
-            growth = float(each[np.argmax(np.abs(np.log(np.maximum(each, 1e-300)) - 1))])
-            break
-    return told, growth
-
-
 def _layers(network: Network, layers: Sequence[int] | None, final_norm: bool) -> tuple[int, ...]:
     last = network.depth + 1 if final_norm else network.depth
     if layers is None:
@@ -307,14 +211,3 @@ def _name(bias: object) -> str:
     if bias is None:
         return "none"
     return repr(bias) if isinstance(bias, LogBias) else getattr(bias, "__qualname__", type(bias).__name__)
-
-
-def _fingerprint(pairs: EncodedPairs, bias: Array | None, layers: tuple[int, ...]) -> str:
-    after: Any = pairs.continuation
-    if isinstance(after, (RandomTokens, Generated)):
-        after = np.frombuffer(repr(after).encode(), dtype=np.uint8)
-    digest = hashlib.sha256(json.dumps([dict(pairs.network.provenance), layers]).encode())
-    for array in (pairs.prompt_a, pairs.prompt_b, after, np.empty(0) if bias is None else bias[:, 0]):
-        digest.update(f"{array.shape}{array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

@@ -6,12 +6,14 @@ import hashlib
 import json
 import platform
 import shlex
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import relaymodel
 from relaymodel import files
 from relaymodel.checks import positive_integer, show
+from relaymodel.memory import demand_memory
 from relaymodel.networks.huggingface.libraries import heavy
 from relaymodel.networks.training.jobs import Key, train_all
 from relaymodel.networks.training.recipe import Recipe
@@ -29,8 +31,13 @@ from relaymodel.networks.training.text import split
 from relaymodel.progress import reporter
 from relaymodel.simulation import ConstantShare, PromptBias
 
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from relaymodel.progress import Report
 
@@ -121,8 +128,13 @@ def train(
     grown = range(first, first + positive_integer("seeds", seeds))
     jobs = positive_integer("jobs", jobs)
     corpus = split(text, recipe)
-    heavy("torch"), heavy("transformers")
     chosen = ("plain", "bias") if arms else ("plain",) if bias is None else ("bias",)
+    side_by_side = min(jobs, len(chosen) * len(grown))
+    what = f"{side_by_side} at a time, " if side_by_side > 1 else ""
+    demand_memory(
+        "recipe (depth, width, context, batch)", side_by_side * recipe.memory, f"a training of this size, {what}"
+    )
+    heavy("torch"), heavy("transformers")
     written = command(name, recipe, bias, arms, grown)
     asked = {
         "recipe": recipe.as_dict(),
@@ -167,8 +179,9 @@ def train(
         done[key] = step
         report(sum(done.values()), recipe.steps * len(runs))
 
-    train_all(runs, jobs, measured, advanced)
-    write(folder / ALPHA, _rows(runs), facts)
+    with _alone(folder):
+        train_all(runs, jobs, measured, advanced)
+        write(folder / ALPHA, _rows(runs), facts)
     return Training.read(folder)
 
 
@@ -203,6 +216,8 @@ def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
     path = out / CONFIGURATION
     if resume and path.exists():
         found = files.read_json(path)
+        if not isinstance(found, dict):
+            raise ValueError(f"{path} must say what is trained, as relaymodel train writes it, got {show(found)}")
         for key, value in asked.items():
             if found.get(key) != json.loads(json.dumps(value)):
                 raise ValueError(
@@ -227,6 +242,20 @@ def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
     made = {"relaymodel": relaymodel.__version__, **versions, **machine}
     files.write_json(path, asked | {"made with": made})
     return out
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder within the block; `BlockingIOError` if another process does, until it ends, however it ends."""
+    with (folder / CONFIGURATION).open("rb") as stream:
+        if fcntl is not None:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BlockingIOError(
+                    f"{folder} is being trained by another process; wait until it ends, or choose another folder"
+                ) from None
+        yield
 
 
 def _rows(runs: dict[Key, Run]) -> list[Row]:

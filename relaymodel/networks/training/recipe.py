@@ -18,6 +18,7 @@ HELD_OUT = 0.1
 """Share of the text, its end, that is kept for measurements."""
 
 WARMUP, LAST_RATE = 0.05, 0.1
+MOST_THREADS, MOST_CHECKPOINTS = 1024, 10**4
 BETAS, DECAY, CLIP = (0.9, 0.95), 0.1, 1.0
 
 
@@ -78,6 +79,9 @@ class Recipe:
             raise ValueError(f"rate must be positive, got {show(self.rate)}")
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads = {self.heads}, got {self.width}")
+        for name, most in (("threads", MOST_THREADS), ("checkpoints", MOST_CHECKPOINTS)):
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} must be at most {most}, got {show(getattr(self, name))}")
         if self.prompt >= self.context - 1:
             raise ValueError(
                 f"prompt must be less than context - 1 = {self.context - 1}, so that a continuation follows, "
@@ -93,6 +97,16 @@ class Recipe:
     def layer(self) -> int:
         """The layer that is shown unless another is asked for: the last but one."""
         return max(1, self.depth - 1)
+
+    @property
+    def memory(self) -> float:
+        """How many bytes a training takes, about: weights, gradients, two moments, a copy in float64; activations.
+
+        The 40 numbers a token, layer and component are what torch was seen to keep for the backward pass (37 to 47).
+        """
+        parameters = self.depth * self.width * (12 * self.width + 13) + (VOCABULARY + self.context + 2) * self.width
+        tokens = self.batch * self.context
+        return 24.0 * parameters + 4.0 * tokens * (40 * self.depth * self.width + 3 * VOCABULARY)
 
     @property
     def measured(self) -> tuple[int, ...]:

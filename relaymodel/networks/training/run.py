@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaymodel import files
+from relaymodel.checks import show
 from relaymodel.networks.huggingface import HuggingFaceNetwork
 from relaymodel.networks.huggingface.bias import bias_hook
-from relaymodel.networks.huggingface.libraries import heavy, quiet
+from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, within_memory
 from relaymodel.networks.protocol import draw_pairs, measure
 from relaymodel.networks.training.recipe import BETAS, CLIP, DECAY, VOCABULARY, Recipe
 from relaymodel.networks.training.text import Bytes, Corpus
@@ -31,6 +32,7 @@ SAVE_EVERY = 100
 """Updates after which the state is saved, besides at every measurement."""
 
 Record = dict[str, Any]
+RECORD = {"step", "loss", "held_out", "alpha"}
 
 
 class Run:
@@ -68,7 +70,11 @@ class Run:
     def records(self) -> list[Record]:
         """What was measured so far, a record for each checkpoint."""
         path = self.folder / "records.json"
-        found: list[Record] = files.read_json(path) if path.exists() else []
+        if not path.exists():
+            return []
+        found: list[Record] = files.read_json(path)
+        if not isinstance(found, list) or not all(isinstance(one, dict) and set(one) == RECORD for one in found):
+            raise ValueError(f"{path} must hold what a training measured, got {show(found)}; delete {self.folder}")
         return found
 
     def train(self, tell: Callable[[Record], object], report: Callable[[int], object]) -> None:
@@ -81,7 +87,13 @@ class Run:
         torch = heavy("torch")
         for name in ("weights", "curves"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        with quiet(), _threads(self.recipe.threads), torch.random.fork_rng(devices=[]), torch.enable_grad():
+        with (
+            quiet(),
+            within_memory("recipe"),
+            _threads(self.recipe.threads),
+            torch.random.fork_rng(devices=[]),
+            torch.enable_grad(),
+        ):
             torch.manual_seed(self.seed)
             self.model = build(self.recipe)
             self.optimizer = _optimizer(self.model)
@@ -147,7 +159,8 @@ class Run:
             "held_out": held_out,
             "alpha": {},
         }
-        with files.folder(self.folder / "weights" / f"step-{step:06d}", overwrite=True) as weights:
+        target = self.folder / "weights" / f"step-{step:06d}"
+        with files.folder(target, overwrite=True) as weights, _writing(target):
             self.model.save_pretrained(weights)
         for arm, bias in self.measured_with.items():
             measured = measure_checkpoint(network, self.corpus, self.recipe, self.seed, bias)
@@ -161,17 +174,25 @@ class Run:
         torch = heavy("torch")
         state = {"step": step, "losses": losses}
         state |= {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-        files.write(self.folder / "state.pt", lambda path: torch.save(state, path), overwrite=True)
+        target = self.folder / "state.pt"
+        with _writing(target):
+            files.write(target, lambda path: torch.save(state, path), overwrite=True)
 
     def _load(self) -> tuple[int, list[float]]:
         """Take up the saved state, if there is one; return its step and the losses since the last measurement."""
         path = self.folder / "state.pt"
         if not path.exists():
             return 0, []
-        state = heavy("torch").load(path, weights_only=True)
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        return int(state["step"]), list(state["losses"])
+        try:
+            state = heavy("torch").load(path, weights_only=True)
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            return int(state["step"]), list(state["losses"])
+        except Exception as error:  # whatever zipfile, pickle and torch make of damaged bytes
+            raise ValueError(
+                f"{path} must be the state of this training, it is damaged or another's ({first_line(error)}); "
+                f"delete {self.folder} to train anew"
+            ) from None
 
 
 def build(recipe: Recipe) -> Any:
@@ -227,6 +248,17 @@ def measure_checkpoint(
     )
     facts = {"continuation": f"held out, {pairs.provenance['continuation']}"}
     return measure(network, pairs, bias=bias, provenance=facts)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    """Make an `OSError`, with the name of the file, of what torch and safetensors raise when a disk is full."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"cannot write {target}: {first_line(error)}") from error
 
 
 def _optimizer(model: Any) -> Any:

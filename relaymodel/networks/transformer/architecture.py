@@ -9,6 +9,7 @@ from relaymodel.checks import choice, positive_integer, real, show
 NORMS = ("layer", "rms")
 POSITIONS = ("learned", "rotary", "none")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
+ROWS = 512  # queries, or tokens in the MLP, handled at once: what bounds the memory
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,35 @@ class Architecture:
     def mlp_hidden(self) -> int:
         """Number of hidden units of the MLP; 0 if there is none."""
         return 4 * self.width if self.mlp_width is None else self.mlp_width
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights.
+
+        >>> Architecture(depth=12, width=768, heads=12, vocabulary=50257, context=1024).parameters  # GPT-2
+        124356864
+        """
+        d, k = self.width, self.key_value_heads * self.head_size
+        norm = d * (2 if self.norm == "layer" else 1)
+        attention = 2 * d * self.heads * self.head_size + 2 * d * k + norm
+        mlp = (3 if self.gated else 2) * d * self.mlp_hidden + norm if self.mlp_hidden else 0
+        tokens = self.vocabulary + (self.context or 0) * (self.positions == "learned")
+        return self.depth * (attention + mlp) + tokens * d + norm
+
+    def memory(self, n: int, texts: int = 2) -> float:
+        """Return how many bytes a run on `texts` of n tokens takes beside the weights, about."""
+        inner = self.heads * self.head_size
+        rows = min(n, ROWS)
+        # states before and behind a block and while they are stacked; queries, keys, values and what is made of them
+        return 8.0 * (
+            3 * texts * n * self.width + 6 * n * max(inner, self.width) + rows * (3 * n + 3 * self.mlp_hidden)
+        )
+
+    def operations(self, n: int, texts: int = 2) -> float:
+        """Return how many floating-point operations a run on `texts` of n tokens takes, about."""
+        inner, k = self.heads * self.head_size, self.key_value_heads * self.head_size
+        products = 2 * self.width * (2 * inner + 2 * k + (3 if self.gated else 2) * self.mlp_hidden)
+        return float(texts) * self.depth * n * (products + 2.0 * n * inner)
 
     def describe(self) -> str:
         """Return what differs from the defaults, in one line.

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
-Array = NDArray[np.float64]
+from relaymodel.networks.transformer.architecture import ROWS
 
-ROWS = 512  # queries, or tokens in the MLP, handled at once: what bounds the memory
+Array = NDArray[np.float64]
 
 
 def normalise(x: Array, gain: Array, shift: Array | None, epsilon: float, *, centred: bool) -> Array:

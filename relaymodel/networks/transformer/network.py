@@ -9,8 +9,9 @@ from immutabledict import immutabledict
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import positive_integer, real, show, token_ids
-from relaymodel.networks.transformer.architecture import Architecture
-from relaymodel.networks.transformer.layers import ROWS, activate, attend, normalise, rotary_angles, rotate
+from relaymodel.memory import demand_memory
+from relaymodel.networks.transformer.architecture import ROWS, Architecture
+from relaymodel.networks.transformer.layers import activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
 
 Array = NDArray[np.float64]
@@ -114,6 +115,7 @@ class Transformer:
         if self.context is not None and n > self.context:
             raise ValueError(f"tokens must have at most context = {self.context} positions, got {n}")
         added = self._bias(bias, n)
+        demand_memory("tokens", self.architecture.memory(n, len(ids)), f"a run on {len(ids)} x {n} tokens")
 
         def run() -> Iterator[Array]:
             w = self.weights

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import real, show
+from relaymodel.memory import demand_memory
 from relaymodel.networks.transformer.architecture import Architecture
 
 Array = NDArray[np.float64]
@@ -73,6 +74,8 @@ class Weights:
             raise ValueError(f"std must be positive, got {show(std)}")
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy Generator, such as numpy.random.default_rng(0), got {show(rng)}")
+
+        demand_memory("architecture", 8.0 * a.parameters, f"a network of {a.parameters:.3g} weights")
 
         def normal(rows: int, columns: int, scale: float = 1.0) -> Array:
             values = rng.standard_normal((rows, columns))

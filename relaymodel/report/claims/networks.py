@@ -8,7 +8,7 @@ from relaymodel import plotting
 from relaymodel.networks.calibration import calibrate
 from relaymodel.networks.protocol import Measurement, Pairs, draw_pairs, measure
 from relaymodel.networks.transformer import Architecture, Transformer
-from relaymodel.report.claim import Verdict, Workspace, claim
+from relaymodel.report.claim import Verdict, Workspace, claim, literal
 
 PROMPT, STEPS, PAIRS, SEED = 64, 2048, 3, 0
 WINDOWS = ((1, 8), (8, 64), (64, 512), (512, 2048))
@@ -138,7 +138,8 @@ def trained_network(workspace: Workspace) -> Verdict:
         passed,
         listed,
         (
-            f"The model is {found['trained'].provenance['network']}, {found['trained'].provenance['source']}. The "
+            f"The model is {literal(found['trained'].provenance['network'])}, "
+            f"{literal(found['trained'].provenance['source'])}. The "
             "source of the theory gives 0.55 to 0.7 for trained networks and 0.2 to 0.5 for untrained ones of some ten "
             "layers; deeper untrained networks forget more slowly still.",
         ),

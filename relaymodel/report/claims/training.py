@@ -4,7 +4,7 @@ import math
 
 from relaymodel import plotting
 from relaymodel.networks.training import ARMS, Progression, Training
-from relaymodel.report.claim import Verdict, Workspace, claim
+from relaymodel.report.claim import Verdict, Workspace, claim, literal
 
 PLAIN, TRAINED, ADDED, _ = ARMS
 SIGMAS = 2
@@ -56,7 +56,7 @@ def training_raises_the_exponent(workspace: Workspace) -> Verdict:
         (
             "Small networks are trained on bytes and measured at checkpoints, in three arms: without bias; with the "
             "bias $b_t$ on the prompt's keys from the first step on; and the first ones with that bias added when "
-            f"they are measured. Command: {training.configuration.get('command', 'not recorded')}.",
+            f"they are measured. Command: {literal(training.configuration.get('command', 'not recorded'))}.",
             "With $\\beta = 1$ the prompt's share of uniform attention, $(P+t)/(P+2t)$, still falls to 1/2 while t is "
             "not far beyond P, which an exponent of about 0.1 shows.",
             f"The claim holds if the exponent rises without bias by more than {SIGMAS} standard errors, and is below "

@@ -8,7 +8,7 @@ import pytest
 from relaymodel.networks.huggingface import HuggingFaceNetwork
 from relaymodel.networks.huggingface.bias import bias_hook
 from relaymodel.networks.protocol import RandomTokens, measure
-from relaymodel.networks.protocol.runs import check_bias
+from relaymodel.networks.protocol.probe import check_bias
 from tests.networks.huggingface.models import ATTENTION, NO_KEYS, build, network, states
 
 torch = pytest.importorskip("torch")

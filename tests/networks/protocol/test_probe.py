@@ -5,7 +5,7 @@ import pytest
 
 import relaymodel as rm
 from relaymodel.networks.protocol import RandomTokens, measure
-from relaymodel.networks.protocol.runs import check_bias
+from relaymodel.networks.protocol.probe import check_bias
 from tests.networks.protocol.wrapped import Wrapped
 
 

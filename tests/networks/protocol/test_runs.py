@@ -133,3 +133,26 @@ def test_untrained_exponent_rises_with_t_and_falls_with_depth():
         assert late.alpha > early.alpha + 0.2
         assert late.alpha < 1.1
     assert measured.alpha(1).alpha > measured.alpha(2).alpha > measured.alpha(4).alpha
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [lambda x: x[:1], lambda x: x[:, 1:], lambda x: x[:, :, :, None], lambda x: x[..., 0]],
+    ids=["one text", "a token less", "an axis more", "an axis less"],
+)
+def test_states_of_another_shape_are_named(network, cut):
+    def spoil(layer, states):
+        return cut(states) if layer == 2 else states
+
+    with pytest.raises(ValueError, match=r"states of shape \(2, 22, width\), got .* at layer 2"):
+        measure(Wrapped(network, spoil), ([1, 2], [3, 4], RandomTokens(20)))
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_the_first_pass(network, monkeypatch):
+    monkeypatch.setattr("relaymodel.memory.free_memory", lambda: 10**6)
+    wrapped = Wrapped(network)
+    with pytest.raises(ValueError, match=r"pairs or layers must be smaller: .* takes 0\.00\d+ GB of memory"):
+        measure(wrapped, draw_pairs(network, pairs=40, prompt=4, steps=390))
+    assert wrapped.calls == 0
+    with pytest.raises(ValueError, match="pairs, prompt or steps must be smaller: so many tokens"):
+        draw_pairs(network, pairs=200, prompt=4, steps=390)

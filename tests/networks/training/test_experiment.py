@@ -5,6 +5,8 @@ import hashlib
 import json
 import multiprocessing
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -169,6 +171,98 @@ class TestResume:
             train(options.pop("text"), grown, **options, resume=True)
 
 
+class TestFaults:
+    """What can go wrong with the folder: each is one error that names the file."""
+
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            ("configuration.json", b"", "configuration.json must be a JSON file"),
+            ("configuration.json", b"[1, 2]", "configuration.json must say what is trained"),
+            ("configuration.json", b"\xff\xfe", "configuration.json must be UTF-8 text"),
+            ("plain-seed-0/records.json", b'[{"step": 0', "records.json must be a JSON file"),
+            ("plain-seed-0/records.json", b'{"step": 0}', "records.json must hold what a training measured"),
+            ("plain-seed-0/records.json", b"[1]", "records.json must hold what a training measured"),
+            ("plain-seed-0/state.pt", b"", "state.pt must be the state of this training"),
+            ("plain-seed-0/state.pt", b"PK\x03\x04 and so on", "state.pt must be the state of this training"),
+        ],
+    )
+    def test_damaged_files(self, tmp_path, name, content, words):
+        out, options = tmp_path / "out", {"recipe": SMALL, "resume": True}
+
+        def stop(done, total):
+            if done == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            train(english(), out, **options, progress=stop)
+        assert (out / name).exists()
+        (out / name).write_bytes(content)
+        with pytest.raises(ValueError, match=words):
+            train(english(), out, **options)
+
+    def test_the_state_of_another_network(self, tmp_path):
+        out = tmp_path / "out"
+
+        def stop(done, total):
+            if done == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            train(english(), out, recipe=SMALL, progress=stop)
+        path = out / "plain-seed-0" / "state.pt"
+        state = torch.load(path, weights_only=True)
+        state["model"]["transformer.wte.weight"] = torch.zeros(3, 3)
+        torch.save(state, path)
+        with pytest.raises(ValueError, match=r"state.pt must be the state of this training"):
+            train(english(), out, recipe=SMALL, resume=True)
+
+    @pytest.mark.parametrize(("most", "name"), [(20_000, "step-000000"), (200_000, "state.pt")])
+    def test_a_full_disk_is_one_line_and_names_the_file(self, tmp_path, most, name):
+        """A limit on the size of a file stands for the disk: the weights have 139 kB, the state 400."""
+        code = (
+            "import resource, signal, sys\n"
+            "from relaymodel.cli import main\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "import torch, transformers\n"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
+            f"text = {str(tmp_path / 'text')!r}\n"
+            f"sys.exit(main(['train', text, '--preset', 'quick', '--out', {str(tmp_path / 'out')!r}]))\n"
+        )
+        (tmp_path / "text").write_text("what is said three times is true. " * 500)
+        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+        assert done.returncode == 2, done.stderr
+        assert name in done.stderr
+        assert "cannot write" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+    def test_a_folder_is_trained_by_one_process_at_a_time(self, tmp_path):
+        out, seen = tmp_path / "out", []
+
+        def second(done, total):
+            if done == 2 and not seen:
+                with pytest.raises(BlockingIOError, match="is being trained by another process; wait until it ends"):
+                    train(english(), out, recipe=SMALL, resume=True)
+                seen.append(done)
+
+        train(english(), out, recipe=SMALL, progress=second)
+        assert seen == [2]
+        train(english(), out, recipe=SMALL, resume=True)  # free again
+
+    @pytest.mark.parametrize("size", [{"depth": 10**6}, {"width": 10**5}, {"batch": 10**7}])
+    def test_sizes_beyond_memory_are_refused_at_once(self, tmp_path, monkeypatch, size):
+        monkeypatch.setattr("relaymodel.memory.free_memory", lambda: 64 * 10**9)
+        with pytest.raises(ValueError, match=r"recipe \(depth, .*\) must be smaller: .* GB of memory"):
+            train(english(), tmp_path / "out", recipe=Recipe(**size))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_trainings_side_by_side_share_the_memory(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("relaymodel.memory.free_memory", lambda: 1.5 * SMALL.memory / 0.9)
+        with pytest.raises(ValueError, match="2 at a time"):
+            train(english(), tmp_path / "out", recipe=SMALL, seeds=2, jobs=2)
+        train(english(), tmp_path / "out", recipe=replace(SMALL, steps=1), seeds=2, jobs=1)
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
@@ -198,6 +292,8 @@ class TestRefusals:
             ({"heads": 5}, "width must be a multiple of heads = 5"),
             ({"rate": 0}, "rate must be positive"),
             ({"steps": 0}, "steps must be at least 1"),
+            ({"threads": 2 * 10**9}, "threads must be at most 1024"),
+            ({"checkpoints": 10**12}, "checkpoints must be at most 10000"),
         ],
     )
     def test_recipes(self, change, message):
@@ -219,7 +315,7 @@ class TestRefusals:
             Training.read(tmp_path)
         (tmp_path / "configuration.json").write_text("{}")
         (tmp_path / "alpha.csv").write_text("step,alpha\n1,2\n")
-        with pytest.raises(ValueError, match="must have the columns arm"):
+        with pytest.raises(ValueError, match=r"alpha.csv, line 2: the columns must be arm, seed"):
             Training.read(tmp_path)
         training = Training.read(grown)
         with pytest.raises(ValueError, match="layer must be one of those measured, 1, 2"):

@@ -1,10 +1,13 @@
 """Architectures that cannot be built."""
 
-from dataclasses import replace
+import tracemalloc
+from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
-from tests.networks.transformer.shapes import GPT2
+from relaymodel.networks.transformer import Architecture, Transformer, Weights
+from tests.networks.transformer.shapes import GPT2, KINDS
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,30 @@ from tests.networks.transformer.shapes import GPT2
 def test_architectures_that_cannot_be_built(change, error, words):
     with pytest.raises(error, match=words):
         replace(GPT2, **change)
+
+
+@KINDS
+def test_parameters_are_counted(shape, rng):
+    weights = Weights.random(shape, rng)
+    arrays = [getattr(part, field.name) for part in (weights, *weights.blocks) for field in fields(part)]
+    assert shape.parameters == sum(array.size for array in arrays if isinstance(array, np.ndarray))
+
+
+def test_memory_and_operations_grow_as_they_must():
+    """Twice the layers: the same memory, twice the operations; many more tokens: attention, which is quadratic."""
+    a = replace(GPT2, depth=2)
+    assert replace(a, depth=4).memory(1000) == a.memory(1000)
+    assert replace(a, depth=4).operations(1000) == 2 * a.operations(1000)
+    assert a.operations(10**7) / a.operations(10**6) == pytest.approx(100, rel=0.01)
+    assert a.memory(10**6) / a.memory(10**5) == pytest.approx(10, rel=0.01)
+
+
+def test_memory_is_what_a_run_takes(rng):
+    """Seen by the allocator itself."""
+    a = Architecture(depth=1, width=64, heads=4, vocabulary=256, positions="none")
+    network, tokens = Transformer.random(a, rng), rng.integers(0, 256, (2, 3000))
+    tracemalloc.start()
+    network.observe(tokens, lambda *_: None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.5 < a.memory(3000) / peak < 2

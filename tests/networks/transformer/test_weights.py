@@ -89,3 +89,17 @@ def test_other_refusals(rng):
     with pytest.raises(ValueError, match="block must have an MLP"):
         bare = everything_random(BARE, rng)
         bare.mlp(bare.weights.blocks[0], np.zeros((1, 12)))
+
+
+@pytest.mark.parametrize("draw", [Weights.random, lambda a, rng: Transformer.random(a, rng).weights])
+def test_the_deviation_is_gpt2s_unless_another_is_given(draw, rng):
+    matrices = draw(replace(GPT2, width=96, vocabulary=4000), rng)
+    # 384 000 numbers: their deviation is known to 0.12 %
+    assert np.std(matrices.embedding) == pytest.approx(0.02, rel=0.01)
+    assert np.std(matrices.blocks[0].up) == pytest.approx(0.02, rel=0.02)
+
+
+def test_networks_that_do_not_fit_into_memory_are_refused(monkeypatch, rng):
+    monkeypatch.setattr("relaymodel.memory.free_memory", lambda: 10**6)
+    with pytest.raises(ValueError, match=r"architecture must be smaller: a network of \S+ weights takes"):
+        Weights.random(replace(GPT2, width=96, vocabulary=4000), rng)
