@@ -13,6 +13,7 @@ import sympy
 
 import relaymodel as rm
 from relaymodel import control
+from relaymodel.simulation import ConstantShare
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ EXERCISES |= {
         hints={Fraction(1, 2): "That is the limit for large t, or the share without a bias."},
     ),
     "8.2": Exercise(
-        lambda: float(control.bias_limit(uniform(64, 1, 1), control.ConstantShare(Fraction(1, 2))).limit),
+        lambda: float(control.bias_limit(uniform(64, 1, 1), ConstantShare(Fraction(1, 2))).limit),
         hints={1.5: "That is the gap. Subtract it from f(1) = 2.", 2: "That is f(1), on the prompt."},
     ),
     "8.3": Exercise(

@@ -16,7 +16,7 @@ from relaymodel.plotting import style
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cheatsheet.pdf"
 
-IMPORTS = "import relaymodel as rm;  from relaymodel import bounds, control, derivation, fitting, networks"
+IMPORTS = "import relaymodel as rm;  from relaymodel import bounds, control, derivation, networks, simulation"
 ACCENT, SOFT = "#0072B2", "0.4"
 WIDTH, HEIGHT = 210.0, 297.0  # millimetres
 MARGIN, GAP = 13.0, 8.0

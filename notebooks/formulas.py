@@ -310,7 +310,7 @@ SECTIONS: dict[str, list[Entry]] = {
                 r"R(t)^2 = \sum_{s\leq P}\ \;\sum_m\;e_m(\lambda^2, \rho^2)"
                 r" \left[ \dfrac{h_{m-1}(1/s, \ldots, 1/N)}{N} \right]^2",
             ),
-            ("rm.rms_influence(model, t)", "networks.calibration.calibrate(network, ...)"),
+            ("rm.rms_influence(model, t)", "networks.calibration.calibrate(network, pairs)"),
             _rms,
         ),
     ],
@@ -339,7 +339,7 @@ SECTIONS: dict[str, list[Entry]] = {
                 r"\mathrm{turn\ at}\ t = P/(\beta-1)\ \mathrm{for\ one\ layer}",
             ),
             (
-                "rm.PromptBias(β),  control.ConstantShare(c)",
+                "rm.PromptBias(β),  simulation.ConstantShare(c)",
                 "control.biased_influence, control.bias_limit",
                 "control.turning_point, control.phase_diagram",
             ),
@@ -359,7 +359,7 @@ SECTIONS: dict[str, list[Entry]] = {
                 r"\delta^{\prime}_n \leq \rho\,\delta_n + \lambda\,\dfrac{1}{n}\ \;\sum_{s\leq n} \delta_s",
                 r"\delta_t = O\!\left( P\,(\log t)^{L-1} / t \right)",
             ),
-            ("certify(network, pairs)",),
+            ("rm.certify(network, pairs)",),
             None,
             "finite depth, bounded logits, a floor before norms",
         ),
@@ -373,7 +373,7 @@ SECTIONS: dict[str, list[Entry]] = {
         Entry(
             "Measurement",
             (),
-            ("rm.measure(network, pairs)  # .curve .alpha", "rm.fit(curve), fitting.compare_laws(curve)"),
+            ("rm.measure(network, pairs)  # .curve .alpha", "rm.fit(curve), rm.compare_laws(curve)"),
             None,
             "equal token counts; float32 or better; errors over pairs",
         ),
@@ -387,7 +387,7 @@ SECTIONS: dict[str, list[Entry]] = {
 
 def exists(code: str) -> bool:
     """Return whether the names of the package in a line of code are there."""
-    for module, name in re.findall(r"\b(rm|bounds|control|derivation|fitting|networks\.\w+)\.(\w+)", code):
+    for module, name in re.findall(r"\b(rm|bounds|control|derivation|inference|simulation|networks\.\w+)\.(\w+)", code):
         if not hasattr(rm if module == "rm" else import_module(f"relaymodel.{module}"), name):
             return False
     return True
