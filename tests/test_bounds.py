@@ -1,5 +1,6 @@
 """The two-sided bound: an inequality between exact rationals, and asymptotically an equality (THEORY section 4)."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -111,6 +112,28 @@ def test_the_quotient_stays_below_its_bound(model, t):
         assert quotient == 1
     else:
         assert arb(fmpq(quotient.numerator, quotient.denominator)) <= tightness_bound(model, t)
+
+
+def test_the_bound_of_the_quotient_is_the_formula():
+    """A looser bound would hold as well; this one is exp((L-1)(L-2) / (2 (P+1) p_1)) from the definition of p_1."""
+    for prompt, depth, t in [(1, 3, 1), (7, 6, 30), (2, 12, 400)]:
+        p1 = sum(Fraction(1, n) for n in range(prompt + 1, prompt + t + 1))
+        formula = math.exp(Fraction((depth - 1) * (depth - 2), 2 * (prompt + 1)) / p1)
+        found = tightness_bound(RelayModel.uniform(prompt=prompt, depth=depth, relay=1), t)
+        assert float(found.mid()) == pytest.approx(formula, rel=1e-13)
+
+
+def test_the_upper_side_for_early_t_is_attained_as_t_goes_to_0():
+    """All p_i go to 0 as t i zeta(i+1, P+1) there, which is what the upper side puts for them (THEORY section 4)."""
+    for prompt, depth in [(1, 4), (5, 7)]:
+        model = RelayModel.uniform(prompt=prompt, depth=depth, relay=1)
+        gaps = []
+        for t in (Fraction(1, 100), Fraction(1, 1000)):
+            lower, upper = bracket(model, t)
+            D = Fraction(influence(model, float(t)))
+            gaps.append((float(upper / D - 1), float(1 - lower / D)))
+        assert 50 < gaps[0][0] / gaps[1][0] < 200  # of second order in t, where the lower side is off by first order
+        assert 8 < gaps[0][1] / gaps[1][1] < 12
 
 
 @given(uniform_attention, st.integers(1, 10**6))
