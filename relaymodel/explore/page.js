@@ -40,7 +40,7 @@
     { name: "Untrained", set: PLAIN,
       text: "Uniform attention: every token looks at all before it alike, and those that have read the prompt pass it on, so that it fades slowly." },
     { name: "Trained", set: { ...PLAIN, recency: 0.9 },
-      text: "Attention that favours near keys sees less of the beginning and is a weaker relay: the prompt fades faster, as it does in trained networks." },
+      text: "Attention that favours near keys sees less of the beginning and is a weaker relay: the prompt fades faster, a likely reason why trained networks forget faster." },
     { name: "Stopped", set: { ...PLAIN, bias: true, strength: 3, offset: 0 },
       text: "A bias that grows as log(1 + t/P) on the prompt’s keys holds their share of uniform attention near one, and the decay stops." },
     { name: "Reversed", set: { ...PLAIN, recency: 0.9, bias: true, strength: 3, offset: 0 },

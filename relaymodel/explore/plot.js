@@ -112,9 +112,10 @@ const panels = (() => {
     const mark = view.prompt / (view.prompt + to.time(edge));
     const nearest = view.t.reduce((best, t, i) => (Math.abs(xs[i] - edge) < Math.abs(xs[best] - edge) ? i : best), 0);
     const below = view.influence[nearest] / X > mark;
-    labels += `<text class="label dilution-label" x="${edge}" y="${Math.min(to.share(mark) + (below ? 20 : -12), upper.bottom - 6)}" text-anchor="end">dilution P/(P+t)</text>`;
-    const room = view.alpha[0] < view.limit - 0.02 ? -7 : 16;
-    labels += `<text class="label limit-label" x="${left + 6}" y="${to.alpha(view.limit) + room}">limit ${format(view.limit)} as t → ∞</text>`;
+    const y = below ? to.share(mark) + 20 : to.share(view.prompt / (view.prompt + to.time(edge - 110))) - 8;
+    labels += `<text class="label" x="${edge}" y="${Math.max(upper.top + 14, Math.min(y, upper.bottom - 6))}" text-anchor="end">dilution P/(P+t)</text>`;
+    const room = view.alpha[last] > view.limit + 0.02 ? 16 : -7;
+    labels += `<text class="label limit-label" x="${right - 6}" y="${to.alpha(view.limit) + room}" text-anchor="end">limit ${format(view.limit)} as t → ∞</text>`;
     if (view.influence.some((D) => D / X < SHARE[0])) {
       labels += `<text class="label" x="${right - 6}" y="${upper.bottom - 6}" text-anchor="end">goes on below the axis ↓</text>`;
     }
