@@ -10,6 +10,7 @@ from pathlib import Path
 
 import relaymodel.report.claims  # noqa: F401  (registers the checks)
 from relaymodel import files
+from relaymodel.explore import write_page
 from relaymodel.report.claim import CHECKS, Claim, Workspace
 from relaymodel.report.page import render
 
@@ -49,8 +50,8 @@ def reproduce(
     Parameters
     ----------
     out
-        Folder for `index.html` (self-contained), `figures/` (PNG and SVG) and `data/` (CSV).  It must not exist,
-        or be empty; it appears when everything is done, and only then.
+        Folder for `index.html` (self-contained), the page to play with that it links to, `figures/` (PNG and SVG) and
+        `data/` (CSV).  It must not exist, or be empty; it appears when everything is done, and only then.
     model
         A causal model of transformers (a folder, a GGUF file, a hub name): adds the measurement on a trained network,
         and on the same architecture untrained.  Needs `relaymodel[networks]`.
@@ -105,6 +106,7 @@ def reproduce(
             )
         report = Report(target, tuple(results), time.perf_counter() - start)
         files.write_text(folder / "index.html", render(report.claims, folder, report.seconds))
+        write_page(folder / "explore.html")
     if progress is not None:
         progress(len(checks), len(checks), "done")
     return report

@@ -62,6 +62,8 @@ def render(claims: Sequence[Claim], folder: Path, seconds: float) -> str:
         f"<title>relaymodel: {good} of {len(claims)} claims hold</title><style>{CSS}</style></head><body>"
         "<h1>How much of its prompt does a transformer remember?</h1>"
         f"<p>{_text(ABSTRACT)}</p>"
+        '<p><a href="explore.html">Move the sliders</a>: the same curves for other prompts, depths and biases, '
+        "computed in your browser.</p>"
         f'<p class="meta">{_provenance()}; {len(claims)} claims in {seconds:.0f} s.</p>'
         f'<table class="summary"><tr><th>verdict</th><th>claim and finding: {good} of {len(claims)} hold</th></tr>'
         f"{rows}</table>{sections}</body></html>\n"

@@ -34,7 +34,8 @@ def test_page_is_self_contained(report):
     page = (report.folder / "index.html").read_text(encoding="utf-8")
     resources = re.findall(r'(?:src|href|xlink:href)="([^"]*)"', page)
     tables = {f"data/{table.name}.csv" for claim in report.claims for table in claim.tables}
-    assert {resource for resource in resources if not resource.startswith(("#", "data:"))} <= tables
+    assert {resource for resource in resources if not resource.startswith(("#", "data:"))} <= tables | {"explore.html"}
+    assert "</html>" in (report.folder / "explore.html").read_text(encoding="utf-8")
     assert "http" not in re.sub(r"http://www\.w3\.org/\S+", "", page)
     assert page.count("<img ") == sum(len(claim.images) for claim in report.claims)
     assert 'name="viewport"' in page
