@@ -4,7 +4,7 @@ from relaymodel.simulation.bias import ConstantShare, PromptBias, plain_softmax,
 from relaymodel.simulation.inputs import LogBias, ReminderSchedule
 from relaymodel.simulation.recursion import Layout
 from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
-from relaymodel.simulation.run import Simulation, simulate, stream
+from relaymodel.simulation.run import Simulation, expected_seconds, simulate, stream
 from relaymodel.simulation.state import SimulationState
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Reminders",
     "Simulation",
     "SimulationState",
+    "expected_seconds",
     "plain_softmax",
     "scalable_softmax",
     "simulate",

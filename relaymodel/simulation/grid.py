@@ -12,6 +12,7 @@ The constant comes from the first tokens.  All of it is a matrix for each panel,
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -103,6 +104,7 @@ class LogGrid:
         edges = [math.log(self.first)]
         while last > self.first and edges[-1] < math.log(last):
             edges += _halved(edges[-1], edges[-1] + WIDTH, rough)
+        edges = edges[: 1 + bisect_left(edges, math.log(last))]
         self.edges = np.array(edges)
         tokens, widths = np.arange(1.0, self.first + 1), np.diff(self.edges)
         tau = self.edges[:-1, None] + NODES * widths[:, None]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import demand, positive_integer, series, show
+from relaymodel.model import RelayModel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,6 +36,11 @@ class ReminderSchedule(Protocol):
         Asked for more steps, it must begin with the same intervals.
         """
         ...
+
+
+def convolves(model: RelayModel, biased: bool) -> bool:
+    """Return whether a simulation needs `HeadRecursion`: for other than plain layers, or a bias beside a position."""
+    return not model.plain or (biased and any(layer.position != 0 for layer in model.layers))
 
 
 def sample_points(samples: object, steps: int) -> Integers:

@@ -139,7 +139,6 @@ class Recursion:
             raise ValueError(
                 f"prompt + steps must be at most 2^52 so that float64 counts positions, got {show(length)}"
             )
-        model.demand_plain("simulate")
         self.positions = list(dict.fromkeys(g for _, _, g in model.rational))
         self.layers = []
         self.initial = np.zeros((model.depth, 2))

@@ -1,5 +1,6 @@
 """Running a relay model over a continuation of any length: as a curve, as a stream, or in stages."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
@@ -8,8 +9,9 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import positive_integer, show
 from relaymodel.curve import Curve
-from relaymodel.model import RelayModel
+from relaymodel.model import Layer, RelayModel
 from relaymodel.progress import Report, reporter
+from relaymodel.simulation.heads import HeadRecursion
 from relaymodel.simulation.inputs import (
     PER_DECADE,
     Floats,
@@ -17,6 +19,7 @@ from relaymodel.simulation.inputs import (
     LogBias,
     ReminderSchedule,
     bias_function,
+    convolves,
     interval_table,
     sample_points,
 )
@@ -40,13 +43,16 @@ class Simulation:
     Parameters
     ----------
     model
-        The model; position exponents at most 64.
+        The model, with any heads and sinks; position exponents at most 64, 12 where a head has a recency or there is a
+        bias.
     bias
         Logit bias b_t of the prompt keys for the query at continuation token t: a function that maps an array
         of t, shape (T,), to an array of that shape, or an object with `log_bias(t, prompt)`.  With
         $v_t = e^{b_t}$ a layer becomes
         $x'_t = \rho x_t + \lambda [ s_t X + (1-s_t) \frac1t \sum_{u \le t} x_u ]$,
-        $s_t = P v_t/(P v_t + t)$, X its input on the prompt.  Only for position 0.  b = 0 changes nothing.
+        $s_t = P v_t/(P v_t + t)$, X its input on the prompt; for other heads than uniform ones
+        $s_t = v_t S_t / (v_t S_t + 1 - S_t)$ with the prompt's share $S_t$ without a bias, and the mean is the head's
+        over the continuation (THEORY section 10).  b = 0 changes nothing.
     reminders
         Where the prompt's text returns: inclusive intervals (start, stop) of t, sorted and disjoint, or an
         object with `intervals(steps)`.  The source is 1 there.  Reminders are ordinary keys: a bias does not
@@ -80,23 +86,19 @@ class Simulation:
     ) -> None:
         if not isinstance(model, RelayModel):
             raise TypeError(f"model must be a RelayModel, got {show(model)} of type {type(model).__name__}")
-        model.demand_plain("simulate")
         if state is not None and not isinstance(state, SimulationState):
             raise TypeError(f"state must be a SimulationState, got {show(state)} of type {type(state).__name__}")
         self.model, self._reminders = model, reminders
         self._bias = None if bias is None else bias_function(bias, model.prompt)
-        for i, layer in enumerate(model.layers):
-            if bias is not None and layer.position != 0:
-                raise ValueError(
-                    f"bias is defined for position 0 only, got position {show(layer.position)} in layer {i}; "
-                    "leave out the bias or set the position to 0"
-                )
         if state is not None and layout is not None:
             raise ValueError("layout must be left out when going on from a state, which has its own")
-        self._layout = (layout or Layout()) if state is None else state.layout
-        fresh = self._standing(0, Recursion(model, self._layout, self._bias, NO_INTERVALS, steps=1).initial)
+        self._recursion = HeadRecursion if convolves(model, bias is not None) else Recursion
+        usual = Layout(columns=256) if self._recursion is HeadRecursion else Layout()
+        self._layout = (layout or usual) if state is None else state.layout
+        fresh = self._standing(0, self._recursion(model, self._layout, self._bias, NO_INTERVALS, steps=1).initial)
         self._state = fresh if state is None else state
-        if self._standing(self._state.t, self._state.carries) != self._state:
+        again = self._standing(self._state.t, self._state.carries)
+        if again != self._state or fresh.carries.shape != self._state.carries.shape:
             raise ValueError(
                 "state must come from the same model, with a bias and reminders if and only if they are given now; "
                 f"got a state of {_described(self._state)}, not of {_described(fresh)}"
@@ -132,14 +134,16 @@ class Simulation:
         if steps <= reached:
             raise ValueError(f"steps must be beyond the {reached} continuation tokens simulated so far, got {steps}")
         table = NO_INTERVALS if self._reminders is None else interval_table(self._reminders, steps)
-        recursion = Recursion(self.model, self._layout, self._bias, table, steps)
+        recursion = self._recursion(self.model, self._layout, self._bias, table, steps)
         points = sample_points(samples, steps)
         if np.ndim(samples) and points[0] <= reached:  # type: ignore[arg-type]
             raise ValueError(f"samples must lie beyond the state's t = {reached}, got {points[0]}")
         points = points[points > reached]
         return points, self._run(recursion, points, reporter(progress))
 
-    def _run(self, recursion: Recursion, points: Integers, report: Report) -> Iterator[tuple[Integers, Floats]]:
+    def _run(
+        self, recursion: Recursion | HeadRecursion, points: Integers, report: Report
+    ) -> Iterator[tuple[Integers, Floats]]:
         steps = recursion.steps
         start, columns = self._layout.chunk(self._state.t)
         carries = self._state.carries
@@ -224,8 +228,8 @@ def simulate(
         raise ValueError(
             f"samples must be at least 2 points for a Curve, got {points.size}; use stream for a single one"
         )
-    dead = any(relay == residual == 0 for relay, residual, _ in model.rational)
-    if dead or (reminders is None and not any(relay for relay, _, _ in model.rational)):
+    dead = any(not (layer.relays or layer.residual or layer.sink) for layer in model.layers)
+    if dead or (reminders is None and not any(layer.relays or layer.sink for layer in model.layers)):
         raise ValueError(
             "relay must not be 0 in all layers, nor relay and residual both in one: the influence is 0 at every t, "
             f"and a Curve holds positive distances; got {_layers(model)}"
@@ -249,6 +253,26 @@ def simulate(
     return Curve(points.astype(np.float64), np.abs(D), provenance=provenance)
 
 
+def expected_seconds(model: RelayModel, steps: int, *, bias: Bias | None = None) -> float:
+    """Return about how long `simulate` takes on this machine, from the time of one chunk, in a few milliseconds.
+
+    >>> model = RelayModel.uniform(prompt=64, depth=2, relay=0.5)
+    >>> expected_seconds(model, 10**12) > 100 * expected_seconds(model, 10**9) > 0
+    True
+    """
+    count = positive_integer("steps", steps)
+    simulation = Simulation(model, bias=bias)
+    layout = simulation._layout
+    start, size = layout.rows * (layout.columns - 1), layout.rows * layout.columns
+    recursion = simulation._recursion(model, layout, simulation._bias, NO_INTERVALS, start + 2 * size)
+    times = []
+    for _ in range(3):  # the first has tables to fill
+        began = time.perf_counter()
+        recursion.run(start, layout.columns, simulation.state.carries, np.array([start + 1]))
+        times.append(time.perf_counter() - began)
+    return min(times) * count / size
+
+
 def _described(state: SimulationState) -> str:
     """Return what a simulation is about in one line."""
     extras = " with a bias" * state.biased + " with reminders" * state.reminded
@@ -258,7 +282,10 @@ def _described(state: SimulationState) -> str:
 def _layers(model: RelayModel) -> str:
     """Return the layers in one line, equal neighbours counted together."""
     groups = [(len(list(group)), layer) for layer, group in groupby(model.layers)]
-    return ", ".join(
-        f"{count} x (relay {show(layer.relay)}, residual {show(layer.residual)}, position {show(layer.position)})"
-        for count, layer in groups
-    )
+    return ", ".join(f"{count} x {_described_layer(layer)}" for count, layer in groups)
+
+
+def _described_layer(layer: Layer) -> str:
+    if not layer.plain:
+        return repr(layer)
+    return f"(relay {show(layer.relay)}, residual {show(layer.residual)}, position {show(layer.position)})"

@@ -1,16 +1,14 @@
 """Where a simulation stands, and the file it waits in."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from relaymodel import files
 from relaymodel.checks import positive_integer, series, show
-from relaymodel.model import Layer, RelayModel
-from relaymodel.simulation.inputs import Floats
+from relaymodel.model import RelayModel
+from relaymodel.simulation.inputs import Floats, convolves
 from relaymodel.simulation.recursion import Layout
 
 
@@ -25,8 +23,8 @@ class SimulationState:
     t
         Continuation tokens simulated, at least 0.
     carries
-        Shape (L, 2): for each layer the sum over all positions before the chunk that holds t+1, as an
-        unevaluated pair high + low.
+        What is known of all positions before the chunk that holds t+1.  For layers of one head with recency 0, shape
+        (L, 2): each one's sum as an unevaluated pair high + low; for others what `HeadRecursion` carries, shape (K,).
     layout
         Shape of the chunks.
     biased, reminded
@@ -56,33 +54,34 @@ class SimulationState:
 
     def __post_init__(self) -> None:
         positive_integer("t", self.t, least=0)
+        shape = (np.size(self.carries),) if convolves(self.model, self.biased) else (self.model.depth, 2)
         carries = series("carries", np.ravel(self.carries))
-        if np.shape(self.carries) != (self.model.depth, 2):
-            raise ValueError(f"carries must have shape {(self.model.depth, 2)}, got {np.shape(self.carries)}")
-        carries = carries.reshape(self.model.depth, 2)
+        if np.shape(self.carries) != shape:
+            raise ValueError(f"carries must have shape {shape}, got {np.shape(self.carries)}")
+        carries = carries.reshape(shape)
         carries.flags.writeable = False
         object.__setattr__(self, "carries", carries)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SimulationState):
             return NotImplemented
-        return self._header() == other._header() and np.array_equal(self.carries, other.carries)
+        return self._facts() == other._facts() and np.array_equal(self.carries, other.carries)
 
     __hash__ = None  # type: ignore[assignment]  # holds an array
 
-    def _header(self) -> dict[str, Any]:
-        return {
-            "prompt": self.model.prompt,
-            "layers": [[str(value) for value in layer] for layer in self.model.rational],
+    def _facts(self) -> tuple[object, ...]:
+        return self.model, self.t, self.layout, self.biased, self.reminded
+
+    def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
+        """Write the state to an NPZ file without pickled objects; nothing is rounded."""
+        header = {
+            "model": self.model.as_dict(),
             "t": self.t,
             "layout": [self.layout.rows, self.layout.columns],
             "biased": self.biased,
             "reminded": self.reminded,
         }
-
-    def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
-        """Write the state to an NPZ file without pickled objects; nothing is rounded."""
-        return files.write_npz(path, {"carries": self.carries}, self._header(), overwrite=overwrite)
+        return files.write_npz(path, {"carries": self.carries}, header, overwrite=overwrite)
 
     @classmethod
     def from_npz(cls, path: files.PathLike) -> "SimulationState":
@@ -92,9 +91,8 @@ class SimulationState:
         """
         arrays, header = files.read_npz(path, "SimulationState.to_npz", ("carries",))
         try:
-            layers = tuple(Layer(*map(Fraction, layer)) for layer in header["layers"])
             return cls(
-                RelayModel(header["prompt"], layers),
+                RelayModel.from_dict(header["model"]),
                 header["t"],
                 arrays["carries"],
                 Layout(*header["layout"]),

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from relaymodel import Layer, RelayModel
 from relaymodel.simulation import Simulation, simulate, stream
 from tests.simulation.cases import MODEL
 
@@ -70,12 +69,6 @@ def test_bad_samples(samples, error, message):
 def test_bad_bias(bias, error, message):
     with pytest.raises(error, match=message):
         simulate(MODEL, 100, bias=bias)
-
-
-def test_bias_needs_position_zero():
-    model = RelayModel(4, [Layer(1), Layer(1, position=0.5)])
-    with pytest.raises(ValueError, match=r"bias is defined for position 0 only, got position 0\.5 in layer 1"):
-        simulate(model, 100, bias=np.zeros_like)
 
 
 def test_bias_is_asked_for_the_continuation_only_and_may_write_to_its_argument():

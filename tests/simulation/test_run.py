@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 import tracemalloc
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relaymodel import Layer, RelayModel
-from relaymodel.simulation import Simulation, simulate, stream
+from relaymodel.simulation import Simulation, expected_seconds, simulate, stream
 from relaymodel.simulation.inputs import sample_points
 from tests.simulation.cases import MODEL, TINY, every, models, uneven
 
@@ -132,3 +133,17 @@ def test_a_bar_is_drawn_on_a_terminal_only(monkeypatch, terminal):
         assert screen.getvalue().endswith("\n")
     else:
         assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize("recency", [0, 0.5])
+def test_the_expected_time_is_about_right(recency):
+    """Within a factor of ten, on a machine that does other things too."""
+    model = RelayModel.uniform(16, 4, 0.5, 1, 0, recency)
+    began = time.perf_counter()
+    simulate(model, 10**6 if recency == 0 else 10**5)
+    taken = time.perf_counter() - began
+    expected = expected_seconds(model, 10**6 if recency == 0 else 10**5)
+    assert taken / 10 < expected < 10 * taken
+    assert expected_seconds(model, 10**12) > 100
+    with pytest.raises(ValueError, match="steps must be at least 1"):
+        expected_seconds(model, 0)
