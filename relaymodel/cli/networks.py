@@ -1,5 +1,6 @@
 """The command that measures forgetting on a network."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,11 +117,11 @@ def measure(
         )
     if output.csv is not None:
         output.written(measured.to_csv(output.csv, metric=metric, overwrite=force))
-    shown = [layer for layer in measured.layers if layer]
-    fits = [measured.alpha(layer, metric=metric, t_min=start) for layer in shown]
-    output.write_figure(lambda: _draw(measured, metric, start))
+    found, without = measured.alphas(metric=metric, t_min=start)
+    fits = list(found.values())
+    output.write_figure(lambda: _draw(measured, list(found), metric, start))
     columns: dict[str, list[Any]] = {
-        "layer": shown,
+        "layer": list(found),
         "alpha": [fit.value for fit in fits],
         "stderr": [fit.stderr for fit in fits],
         "noise_stderr": [fit.noise_stderr for fit in fits],
@@ -129,12 +130,18 @@ def measure(
     }
     if json:
         each = {"each": [list(fit.each) for fit in fits]}
-        print_json({"provenance": dict(measured.provenance), "metric": metric, **columns, **each})
+        left = {"left_out": {str(layer): reason for layer, reason in without.items()}} if without else {}
+        print_json({"provenance": dict(measured.provenance), "metric": metric, **columns, **each, **left})
         return
     for key, value in measured.provenance.items():
         print(f"{key + ':':14} {value}")
     print()
     print_table(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})
+    for layer, reason in without.items():
+        print(f"layer {layer} is left out: {reason}", file=sys.stderr)
+    for layer, fit in found.items():
+        if "left out" in fit.provenance:
+            print(f"layer {layer}, left out: {fit.provenance['left out']}", file=sys.stderr)
 
 
 def _layers(text: str) -> list[int]:
@@ -154,10 +161,9 @@ def _layers(text: str) -> list[int]:
     return chosen
 
 
-def _draw(measured: "Measurement", metric: str, start: float | None) -> "Figure":
+def _draw(measured: "Measurement", layers: list[int], metric: str, start: float | None) -> "Figure":
     from relaymodel.plotting import panels, plot_layer_exponents, plot_measurement
 
-    layers = [layer for layer in measured.layers if layer]
     step = -(-len(layers) // SHOWN)
     figure = panels(2)
     plot_measurement(measured, layers[::-1][::step][::-1], metric=metric, ax=figure.axes[0])

@@ -30,11 +30,12 @@ def plot_measurement(
     'log'
     """
     ax = axes(ax)
-    chosen = [layer for layer in measured.layers if layer] if layers is None else list(layers)
+    if layers is None:
+        layers = [layer for layer in measured.curves(metric=metric) if layer]
+    curves = {layer: measured.curve(layer, metric=metric) for layer in layers}
     curve = None
-    for i, layer in enumerate(chosen):
-        curve = measured.curve(layer, metric=metric)
-        colour = graded_colour(i, len(chosen))
+    for i, (layer, curve) in enumerate(curves.items()):
+        colour = graded_colour(i, len(curves))
         ax.plot(curve.t, curve.distance, label=_name(measured, layer), color=colour, linestyle="-", linewidth=1.6)
         band(ax, curve, colour, alpha=0.2)
     if curve is not None:
@@ -55,7 +56,7 @@ def plot_layer_exponents(
 ) -> Axes:
     """Plot the exponent of each layer, with standard errors over pairs, for one or several measurements {label: ...}.
 
-    The grey line is the exponent of dilution, 1.
+    The grey line is the exponent of dilution, 1.  Layers without an exponent are left out.
 
     >>> import numpy as np
     >>> from relaymodel.networks.transformer import Architecture, Transformer
@@ -68,12 +69,11 @@ def plot_layer_exponents(
     """
     ax = axes(ax)
     for label, measured in labelled("measurements", measurements, Measurement).items():
-        layers = [layer for layer in measured.layers if layer]
-        fits = [measured.alpha(layer, metric=metric, t_min=t_min) for layer in layers]
+        fits, _ = measured.alphas(metric=metric, t_min=t_min)
         ax.errorbar(
-            layers,
-            [fit.value for fit in fits],
-            yerr=[fit.noise_stderr for fit in fits],
+            list(fits),
+            [fit.value for fit in fits.values()],
+            yerr=[fit.noise_stderr for fit in fits.values()],
             marker="o",
             markersize=5,
             capsize=3,

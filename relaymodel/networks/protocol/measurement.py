@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 
 ARRAYS = ("t", "euclidean", "norms", "radial")
 METRICS = ("euclidean", "relative", "cosine")
+LEAST = 2  # tokens of a curve
 CLEARANCE = 3.0
 """A distance this many times above the floor is about 6 % too large, since rounding adds in squares."""
 
@@ -127,19 +128,22 @@ class Measurement:
         """Return the forgetting curve at one layer: the geometric mean over pairs, or that of one pair.
 
         The standard error is that of the mean of log distances over pairs, which the curve carries along.  Tokens at
-        which a pair is not clear of rounding are left out, and counted in the provenance.
+        which the runs of a pair are equal (a sliding window has lost the prompt) or not clear of rounding are left
+        out, and the provenance says which.
 
-        Raises `ValueError` if the distance is exactly 0 somewhere (a sliding window has lost the prompt) or fewer than
-        two tokens are clear of rounding.
+        Raises `ValueError`, with the reason, if fewer than two tokens remain.
         """
-        distance = self.distance(layer, metric=metric)
-        self._refuse_zeros(layer)
-        keep = self.reliable(layer)
-        left_out = int(np.sum(~keep))
-        if np.sum(keep) < 2:
+        distance, keep = self.distance(layer, metric=metric), self.reliable(layer)
+        left_out = self._left_out(layer, keep)
+        if np.sum(keep) < LEAST:
+            hint = f"measure in a wider number format than one of spacing {self.precision:.2g}"
+            if not np.any(self.euclidean[:, self._index(layer)]):
+                hint = "the runs do not differ there; choose a deeper layer"
+            if layer == 0:
+                hint = "the embeddings of a common continuation are equal; choose a layer from 1 on"
             raise ValueError(
-                f"the distance at layer {layer} must be clear of rounding at 2 tokens or more, got {np.sum(keep)}; "
-                f"measure in a wider number format than one of spacing {self.precision:.2g}"
+                f"the runs at layer {layer} must be apart at {LEAST} tokens or more, got {np.sum(keep)} (left out: "
+                f"{left_out}); {hint}"
             )
         if pair is not None:
             if not 0 <= pair < self.pairs:
@@ -150,13 +154,14 @@ class Measurement:
         error = None if len(logs) < 2 else mean * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
         known = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(logs))}
         if left_out:
-            known["left out"] = f"{left_out} tokens within {CLEARANCE:g} times the rounding of the states"
+            known["left out"] = left_out
         each = None if error is None else distance[:, keep]
         return Curve(self.t[keep].astype(np.float64), mean, error, known, each)
 
     def curves(self, *, metric: str = "euclidean") -> dict[int | None, Curve]:
         """Return {layer: curve} of all layers at which the runs differ; see `curve`."""
-        return {layer: self.curve(layer, metric=metric) for layer in self.layers if self._differs(layer)}
+        apart = [layer for layer in self.layers if np.sum(self.reliable(layer)) >= LEAST]
+        return {layer: self.curve(layer, metric=metric) for layer in apart or self.layers[-1:]}
 
     def alpha(
         self, layer: int, *, t_min: float | None = None, t_max: float | None = None, metric: str = "euclidean"
@@ -168,6 +173,25 @@ class Measurement:
         from relaymodel.inference import fit_power_law
 
         return fit_power_law(self.curve(layer, metric=metric), t_min=t_min, t_max=t_max)
+
+    def alphas(
+        self, *, t_min: float | None = None, t_max: float | None = None, metric: str = "euclidean"
+    ) -> tuple[dict[int, PowerLaw], dict[int, str]]:
+        """Return {layer: exponent} of the layers from 1 on that have one, and {layer: reason} of those without.
+
+        A layer whose attention has a sliding window may have too few tokens that still see the prompt.  `ValueError`
+        if no layer has an exponent.
+        """
+        found, without = {}, {}
+        for layer in filter(None, self.layers):
+            try:
+                found[layer] = self.alpha(layer, t_min=t_min, t_max=t_max, metric=metric)
+            except ValueError as error:
+                without[layer] = str(error)
+        if not found:
+            reason = next(iter(without.values()), "the embedding has none; measure layers from 1 on")
+            raise ValueError(f"no layer has an exponent: {reason}")
+        return found, without
 
     def to_csv(self, path: files.PathLike, *, metric: str = "euclidean", overwrite: bool = False) -> Path:
         """Write the curves of all layers to one CSV file, which `Curve.from_csv(path, layer=...)` reads."""
@@ -195,7 +219,7 @@ class Measurement:
         )
 
     def _repr_html_(self) -> str:
-        fits = {layer: self.alpha(layer) for layer in self.layers if self._differs(layer)}
+        fits, _ = self.alphas()
         rows = [(layer, figure(f.value, f.stderr), f"{f.window[0]:g} to {f.window[1]:g}") for layer, f in fits.items()]
         return table("", rows, ("layer", "α", "window of t")) + facts(self.provenance)
 
@@ -204,20 +228,16 @@ class Measurement:
             raise ValueError(f"layer must be one of those measured, {', '.join(map(str, self.layers))}, got {layer!r}")
         return self.layers.index(layer)
 
-    def _differs(self, layer: int) -> bool:
-        """Whether the runs differ at all: the embeddings of a common continuation do not."""
-        return bool(np.any(self.euclidean[:, self._index(layer)]))
-
-    def _refuse_zeros(self, layer: int) -> None:
-        zero = np.any(self.euclidean[:, self._index(layer)] == 0, axis=0)
-        if not np.any(zero):
-            return
-        where = f"the distance at layer {layer} is exactly 0 at {np.sum(zero)} tokens, the first t = {self.t[zero][0]}"
-        if layer == 0:
-            raise ValueError(f"{where}: the embeddings of a common continuation are equal; choose a layer from 1 on")
-        if self.window is not None:
-            raise ValueError(
-                f"{where}: a sliding window of {self.window} keys reaches back at most "
-                f"{layer} * {self.window - 1} = {layer * (self.window - 1)} tokens; nothing can be fitted beyond"
-            )
-        raise ValueError(f"{where}: the two runs do not differ there, and no exponent can be fitted")
+    def _left_out(self, layer: int, keep: NDArray[np.bool_]) -> str:
+        """Return which tokens are not kept, and why."""
+        equal = np.any(self.euclidean[:, self._index(layer)] == 0, axis=0)
+        parts = []
+        if np.any(equal):
+            parts.append(f"{np.sum(equal)} tokens, the first t = {self.t[equal][0]}, at which two runs are equal")
+            if self.window is not None:
+                reach = layer * (self.window - 1)
+                parts[-1] += f": a sliding window of {self.window} keys reaches back at most {reach} tokens"
+        if np.any(~keep & ~equal):
+            close = f"{np.sum(~keep & ~equal)} tokens within {CLEARANCE:g} times the rounding of the states"
+            parts.append(close)
+        return "; ".join(parts)

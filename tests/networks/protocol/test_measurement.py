@@ -9,6 +9,7 @@ from scipy.stats import t as student
 import relaymodel as rm
 from relaymodel.networks.protocol import Measurement, RandomTokens, measure
 from relaymodel.networks.protocol.measurement import rounding
+from relaymodel.plotting import plot_layer_exponents, plot_measurement
 from tests.networks.protocol.wrapped import Wrapped
 
 
@@ -99,26 +100,63 @@ def test_points_within_rounding_are_left_out():
     assert curve.t[-1] == np.floor(0.3 / (3 * floor))
     assert re.match(r"\d+ tokens within 3 times", curve.provenance["left out"])
     assert "left out" not in planted([1.0, 1.0]).curve(1).provenance
-    with pytest.raises(ValueError, match="clear of rounding at 2 tokens"):
+    with pytest.raises(ValueError, match=r"apart at 2 tokens or more, got 0 .*wider number format"):
         planted([1.0, 1.0], precision=0.5).curve(1)
 
 
-def test_a_sliding_window_is_refused_by_name(network):
+def test_tokens_beyond_a_sliding_window_are_left_out(network):
     def lose(layer, states):
         states = states.copy()
         states[1, 12:] = states[0, 12:]
         return states
 
     lost = measure(Wrapped(network, lose, window=3), ([1, 2], [3, 4], RandomTokens(50)))
-    with pytest.raises(ValueError, match=r"exactly 0 at 40 tokens, the first t = 11: a sliding window of 3 keys .* 2 "):
-        lost.curve(1)
-    with pytest.raises(ValueError, match="exactly 0"):
-        lost.alpha(3)
+    curve = lost.curve(1)
+    assert curve.t.tolist() == list(range(1, 11))
+    assert curve.provenance["left out"] == (
+        "40 tokens, the first t = 11, at which two runs are equal: a sliding window of 3 keys reaches back at most "
+        "2 tokens"
+    )
+    assert lost.alpha(3).window[1] == 10
+    np.testing.assert_allclose(curve.distance, lost.euclidean[0, 0, :10], rtol=1e-14)
+
+
+def test_one_layer_that_loses_the_prompt_leaves_the_others(network, tmp_path):
+    """Layer 1 keeps the prompt at one token, layer 2 at ten, layer 3 at all."""
+
+    def lose(layer, states):
+        states = states.copy()
+        if layer < 3:
+            states[1, 3 if layer == 1 else 12 :] = states[0, 3 if layer == 1 else 12 :]
+        return states
+
+    lost, whole = (measure(net, ([1, 2], [3, 4], RandomTokens(50))) for net in (Wrapped(network, lose), network))
+    found, without = lost.alphas()
+    assert list(found) == [2, 3]
+    assert list(without) == [1]
+    assert re.search(r"apart at 2 tokens or more, got 1 \(left out: 49 tokens, the first t = 2, at which", without[1])
+    assert found[3].value == whole.alpha(3).value
+    assert found[2].provenance["left out"].startswith("40 tokens, the first t = 11")
+    assert list(lost.curves()) == [2, 3]
+    lost.to_csv(tmp_path / "c.csv")
+    assert len(rm.Curve.from_csv(tmp_path / "c.csv", layer=2)) == 10
+    assert lost._repr_html_().count("<tr>") == 3
+    assert plot_layer_exponents({"lost": lost}).containers[0].lines[0].get_xdata().tolist() == [2, 3]
+    assert len(plot_measurement(lost).get_lines()) == 3
+
+
+def test_a_measurement_in_which_nothing_differs_has_no_exponents(network):
+    def lose(layer, states):
+        return np.repeat(states[:1], 2, axis=0)
+
+    lost = measure(Wrapped(network, lose), ([1, 2], [3, 4], RandomTokens(50)))
+    with pytest.raises(ValueError, match=r"no layer has an exponent: .* the runs do not differ there"):
+        lost.alphas()
 
 
 def test_layer_zero_says_why_it_has_no_curve(network):
     whole = measure(network, ([1, 2], [3, 4], RandomTokens(20)), layers=[0, 2])
-    with pytest.raises(ValueError, match="layer 0 is exactly 0 .* embeddings of a common continuation"):
+    with pytest.raises(ValueError, match="layer 0 must be apart .* embeddings of a common continuation"):
         whole.curve(0)
     assert list(whole.curves()) == [2]
 
