@@ -154,6 +154,18 @@ def test_a_link_that_is_wrong_says_so(visit):
     assert page.evaluate("explore.state.depth") == 12
 
 
+def test_values_that_depend_on_each_other_stay_together(visit):
+    page = visit("#from=500&to=600&every=10&length=50")
+    names = "['from', 'to', 'every', 'length'].map(name => explore.state[name])"
+    assert page.evaluate(names) == [300, 600, 10, 10]
+    page.evaluate("explore.change('from', 2000)")
+    page.evaluate("explore.change('length', 70)")
+    assert page.evaluate(names) == [2000, 4000, 70, 70]
+    page.evaluate("explore.change('to', 100)")
+    page.evaluate("explore.change('every', 20)")
+    assert page.evaluate(names) == [50, 100, 20, 20]
+
+
 @pytest.mark.parametrize(
     "setting",
     [
