@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.certificate.rounding import SCALAR, above, exponential
+from relaymodel.certificate.rounding import SCALAR, above, exponential, product
 from relaymodel.certificate.runs import BlockRun
 from relaymodel.certificate.weights import BlockNorms, MLPNorms
 from relaymodel.checks import Number
@@ -62,34 +62,38 @@ class Constants:
     def c_q(self) -> tuple[float, ...]:
         r"""For each head $c_q = |W_Q|\,\kappa K/\sqrt{d_h}$."""
         root = math.sqrt(self.head_size)
-        return tuple(above(w * self.kappa * k / root) for w, k in zip(self.query_norm, self.key, strict=True))
+        return tuple(
+            above(product(w, self.kappa, k, over=root)) for w, k in zip(self.query_norm, self.key, strict=True)
+        )
 
     @property
     def c_k(self) -> tuple[float, ...]:
         r"""For each head $c_k = |W_K|\,\kappa Q/\sqrt{d_h}$."""
         root = math.sqrt(self.head_size)
-        return tuple(above(w * self.kappa * q / root) for w, q in zip(self.key_norm, self.query, strict=True))
+        return tuple(
+            above(product(w, self.kappa, q, over=root)) for w, q in zip(self.key_norm, self.query, strict=True)
+        )
 
     @property
     def value(self) -> float:
         r"""$\sum_h |W_V^h W_O^h|\,\kappa$."""
-        return above(sum(self.value_norm) * self.kappa)
+        return above(product(sum(self.value_norm), self.kappa))
 
     @property
     def query_part(self) -> float:
         r"""$\sum_h c_q R_V$."""
-        return above(sum(c * r for c, r in zip(self.c_q, self.value_radius, strict=True)))
+        return above(sum(map(product, self.c_q, self.value_radius)))
 
     @property
     def key_part(self) -> float:
         r"""$\sum_h c_k R_V$."""
-        return above(sum(c * r for c, r in zip(self.c_k, self.value_radius, strict=True)))
+        return above(sum(map(product, self.c_k, self.value_radius)))
 
     @property
     def spread(self) -> float:
         r"""$\sum_h |W_Q|\,\kappa R_K R_V/\sqrt{d_h}$."""
-        parts = zip(self.query_norm, self.key_radius, self.value_radius, strict=True)
-        return above(sum(w * k * v for w, k, v in parts) * self.kappa / math.sqrt(self.head_size))
+        parts = sum(map(product, self.query_norm, self.key_radius, self.value_radius))
+        return above(product(parts, self.kappa, over=math.sqrt(self.head_size)))
 
     def section_8(self) -> Layer:
         r"""Return the layer of THEORY section 8.
@@ -106,13 +110,19 @@ class Constants:
         mean.  V is the least of $\sum_h|W_V W_O|$, $|W_V||W_O|$ and, for weights $n A^h_{ns}$ from 0 to $\omega$,
         $(|\sum_h W_V^hW_O^h| + |W_V||W_O|)/2$.
         """
-        together = min(self.value, self.kappa * self.side_by_side, self.kappa * (self.together + self.side_by_side) / 2)
+        side_by_side, half = self.side_by_side, (self.together + self.side_by_side) / 2
+        together = min(self.value, product(self.kappa, side_by_side), product(self.kappa, half))
         if len(self.value_norm) == 1:
-            together = min(together, self.kappa * self.together)
+            together = min(together, product(self.kappa, self.together))
         return self._layer(self.spread, above(together) + 2 * self.key_part)
 
     def _layer(self, own: float, relayed: float) -> Layer:
         gain = (1 + self.mu) * (1 + MARGIN)
+        if not math.isfinite(gain * (own + relayed)):
+            raise ValueError(
+                "network must have weights and activation floors whose products float64 can hold, and the constants of "
+                "a block are beyond it: no bound can be written down"
+            )
         return Layer(times(above(gain * relayed), self.omega), above(gain * (1 + own)))
 
 
@@ -120,6 +130,8 @@ def times(factor: float, number: Number) -> Number:
     """Return at least factor * number, as an integer where floats end."""
     if factor == 0:
         return 0.0
+    if number == math.inf:
+        return number
     if isinstance(number, float) and math.isfinite(factor * number):
         return above(factor * number)
     mantissa, power = math.frexp(factor * SCALAR)
@@ -135,12 +147,12 @@ def from_weights(norms: BlockNorms, a: Architecture, floor: float, bias: float) 
     """
     w, root = norms.attention, above(math.sqrt(a.width))
     sizes = [
-        tuple(above(norm * root + offset) for norm, offset in zip(matrix, offsets, strict=True))
+        tuple(above(product(norm, root) + offset) for norm, offset in zip(matrix, offsets, strict=True))
         for matrix, offsets in ((w.query, w.query_offset), (w.key, w.key_offset))
     ]
     # rotations move what shift and bias add to the keys, which is then part of their radius
-    radius = sizes[1] if a.positions == "rotary" else tuple(above(norm * root) for norm in w.key)
-    logits = max(above(2 * q * k / math.sqrt(a.head_size)) for q, k in zip(sizes[0], radius, strict=True))
+    radius = sizes[1] if a.positions == "rotary" else tuple(above(product(norm, root)) for norm in w.key)
+    logits = max(above(product(2, q, k, over=math.sqrt(a.head_size))) for q, k in zip(sizes[0], radius, strict=True))
     kappa = above(1 / floor)
     return Constants(
         kappa=kappa,
@@ -152,9 +164,9 @@ def from_weights(norms: BlockNorms, a: Architecture, floor: float, bias: float) 
         key_norm=w.key,
         value_norm=w.value,
         key_radius=radius,
-        value_radius=tuple(above(norm * root) for norm in w.value),
+        value_radius=tuple(above(product(norm, root)) for norm in w.value),
         together=w.together,
-        side_by_side=above(w.value_all * w.output_all),
+        side_by_side=above(product(w.value_all, w.output_all)),
         mu=norms.mlp.gain(kappa) if norms.mlp else 0.0,
         head_size=a.head_size,
     )

@@ -37,7 +37,8 @@ class Majorant:
     def covers(self, layer: int, distance: Array) -> NDArray[np.bool_]:
         """Return where distances, (..., N'), the last N' positions, are at most the bound at a layer."""
         last = self.mantissa[layer, -distance.shape[-1] :]
-        return np.asarray(np.ldexp(distance, -self.exponent[layer]) <= last)
+        with np.errstate(over="ignore"):
+            return np.asarray((np.ldexp(distance, -self.exponent[layer]) <= last) & ((last > 0) | (distance == 0)))
 
 
 def majorant(layers: tuple[Layer, ...], start: Array, prompt: int, sources: Array | None = None) -> Majorant:
@@ -68,7 +69,9 @@ def majorant(layers: tuple[Layer, ...], start: Array, prompt: int, sources: Arra
             break
         relay, residual = layers[l].relay, layers[l].residual
         power = max((log2(value) for value in (relay, residual) if value > 0), default=0)
-        x = (scaled(residual, power) * x + scaled(relay, power) * (np.cumsum(x) / n)) * up
+        mean = np.cumsum(x) / n
+        there = (x > 0) * (residual > 0) | (mean > 0) * (relay > 0)
+        x = np.maximum((scaled(residual, power) * x + scaled(relay, power) * mean) * up, TINY * there)
         exponent += power
         if sources is not None:
             # a step down to the given values never loses what is behind them: x only falls on the prompt

@@ -6,6 +6,7 @@ $\gamma_m |x|\,|y|$, $\gamma_m = mu/(1-mu)$.  Source: Higham, Accuracy and Stabi
 """
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,10 @@ Array = NDArray[np.float64]
 UNIT = 2.0**-53
 SCALAR = 1 + 2.0**-40
 """Outward rounding of a formula of fewer than 4000 operations on numbers that are not negative."""
+SMALL = 1e-150
+"""Far above all whose squares underflow: what norms of arrays are enlarged or lessened by."""
 LARGE = 1e280
+LONGEST = 1e6  # exponents beyond it make integers of more than a million bits
 
 
 def gamma(terms: int) -> float:
@@ -30,12 +34,62 @@ def gamma(terms: int) -> float:
 
 
 def above(value: float) -> float:
-    """Return a float above what a formula of sums, products, quotients and roots of positive numbers has given."""
+    """Return a float above what a formula of sums, products, quotients and roots of positive numbers has given.
+
+    Where products may leave the range of floats they are `product`'s.
+    """
     return math.nextafter(value * SCALAR, math.inf)
 
 
+def product(*factors: float, over: float = 1.0) -> float:
+    """Return a product of numbers that are not negative, divided by `over`, which no order of them makes too small.
+
+    As floats give it, but rounded up where it is subnormal, and infinite only where it is beyond floats itself.
+
+    >>> product(2.0**-900, 2.0**-900, 2.0**900) == 2.0**-900, product(1e200, 1e200, over=1e300) < 1.001e100
+    (True, True)
+    >>> product(1e-200, 1e-200), product(0.0, 1e300), product(1e200, 1e200)
+    (5e-324, 0.0, inf)
+    """
+    mantissa, exponent = 1.0, 0
+    for factor in factors:
+        if factor == 0:
+            return 0.0
+        part, power = math.frexp(factor)
+        mantissa, exponent = mantissa * part, exponent + power
+    part, power = math.frexp(over)
+    value = _ldexp(mantissa / part, exponent - power)
+    return value if value >= sys.float_info.min else math.nextafter(value, math.inf)
+
+
+def _ldexp(value: float, power: int) -> float:
+    try:
+        return math.ldexp(value, power)
+    except OverflowError:
+        return math.inf
+
+
+def _exponent(array: Array) -> int:
+    """Return e with all entries of an array below 2^e in size, 0 for zeros."""
+    return math.frexp(float(np.max(np.abs(array), initial=0.0)))[1]
+
+
+def frobenius(matrix: Array) -> float:
+    """Return an upper bound on the root of the sum of squares, whatever the size of the entries.
+
+    >>> frobenius(np.array([3e-200, 4e-200])) / 5e-200 - 1 < 1e-12
+    True
+    """
+    if not np.any(matrix):
+        return 0.0
+    power = _exponent(matrix)
+    return above(_ldexp(float(np.linalg.norm(np.ldexp(matrix, -power))) * (1 + gamma(matrix.size)), power))
+
+
 def exponential(exponent: float) -> Number:
-    """Return a number of at least e^exponent: a float, or an integer where floats end."""
+    """Return a number of at least e^exponent: a float, an integer where floats end, infinity where they take long."""
+    if exponent > LONGEST:
+        return math.inf
     with working():
         value = arb(exponent).exp()
         top: arb = (value + value.rad()).upper()
@@ -59,15 +113,16 @@ def operator_norm(matrix: Array, error: float = 0.0) -> float:
     >>> 4 <= bound < 4.0001
     True
     """
-    frobenius = above(float(np.linalg.norm(matrix)) * (1 + gamma(matrix.size)))
-    best = frobenius
-    if frobenius > 1e-250 and min(matrix.shape) > 1:
-        scale = 2.0 ** -math.floor(math.log2(frobenius))  # exact, and keeps the products from under- and overflow
-        w = matrix * scale
+    power = _exponent(matrix)
+    w = np.ldexp(matrix, -power)  # exact, but for entries too small to count
+    size = best = frobenius(w)
+    if size > 0 and min(matrix.shape) > 1:
+        scale = 2.0 ** -math.floor(math.log2(size))
+        w = w * scale
         gram = w.T @ w if w.shape[0] >= w.shape[1] else w @ w.T
         n, m = len(gram), max(w.shape)
         largest = float(scipy.linalg.eigvalsh(gram, subset_by_index=[n - 1, n - 1])[0])
-        square = (frobenius * scale) ** 2
+        square = (size * scale) ** 2
         tau = largest * (1 + 1e-10) + 4 * gamma(n + m) * (n * largest + square)
         shifted = -gram
         shifted[np.diag_indices(n)] += tau
@@ -77,7 +132,7 @@ def operator_norm(matrix: Array, error: float = 0.0) -> float:
             pass
         else:
             best = min(best, math.sqrt(tau + 2 * gamma(n + 1) * n * tau + gamma(m) * square) / scale)
-    return above(best + error)
+    return above(_ldexp(best, power) + error)
 
 
 def product_norm(left: Array, right: Array) -> float:
@@ -89,6 +144,12 @@ def product_norm(left: Array, right: Array) -> float:
     >>> 6 <= bound < 6.0001
     True
     """
+    powers = _exponent(left), _exponent(right)
+    left, right = (np.ldexp(matrix, -power) for matrix, power in zip((left, right), powers, strict=True))
+    return above(_ldexp(_product_norm(left, right), sum(powers)))
+
+
+def _product_norm(left: Array, right: Array) -> float:
     if left.shape[1] >= min(left.shape[0], right.shape[1]):
         size = float(np.linalg.norm(left) * np.linalg.norm(right))
         return operator_norm(left @ right, above(2 * gamma(left.shape[1]) * size))
@@ -113,7 +174,7 @@ def distances(states: Array) -> tuple[Array, Array]:
     difference = states[0] - states[1]
     size = np.sqrt(np.einsum("nd,nd->n", difference, difference))
     slack = gamma(states.shape[-1] + 2)
-    tiny = 1e-150 * (size > 0)  # squares of what is smaller underflow
+    tiny = SMALL * np.any(difference, axis=-1)
     return np.maximum(size * (1 - slack) - tiny, 0), size * (1 + slack) + tiny
 
 

@@ -79,7 +79,8 @@ class Subject:
     def favour(self) -> float:
         r"""The most by which the bias multiplies $n A_{ns}$: $\max_t e^{\max(b, 0)}\, n/(P e^b + t)$, at least 1."""
         b, P = self.bias, self.prompt
-        return max(1.0, float(np.max(np.exp(np.maximum(b, 0)) * (P + self.t) / (P * np.exp(b) + self.t))))
+        most = np.maximum(b, 0)
+        return max(1.0, float(np.max((P + self.t) / (P * np.exp(b - most) + self.t * np.exp(-most)))))
 
 
 def _plain(network: Any) -> Transformer:

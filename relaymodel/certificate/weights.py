@@ -5,12 +5,13 @@ identity for RMSNorm) the input of the matrices is $u = g \circ u_0 + b$, and $|
 """
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.certificate.rounding import above, gamma, operator_norm, product_norm
+from relaymodel.certificate.rounding import SMALL, above, frobenius, gamma, operator_norm, product, product_norm
 from relaymodel.networks.transformer import Architecture, Block, Transformer
 
 Array = NDArray[np.float64]
@@ -79,10 +80,10 @@ class MLPNorms:
         and SiLU.
         """
         if self.gate is None:
-            return above(self.down * self.lipschitz * self.up * kappa)
+            return above(product(self.down, self.lipschitz, self.up, kappa))
         b = self.largest_up if largest_up is None else largest_up
         a = self.largest_gate if largest_active is None else largest_active
-        return above(self.down * (self.lipschitz * self.gate * b + self.up * a) * kappa)
+        return above(product(self.down, product(self.lipschitz, self.gate, b) + product(self.up, a), kappa))
 
 
 @dataclass(frozen=True)
@@ -93,37 +94,62 @@ class BlockNorms:
     mlp: MLPNorms | None
 
 
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """A matrix behind a norm with the gain folded in; for LayerNorm its columns are centred, as its input is.
+
+    `before` is what it was before it was centred: it can be much larger, and its size is that of the rounding.
+    """
+
+    matrix: Array
+    before: Array
+
+    @classmethod
+    def of(cls, gain: Array, matrix: Array, architecture: Architecture) -> "Folded":
+        """Fold the gain, (width,), into a matrix, (width, columns)."""
+        before = gain[:, None] * matrix
+        return cls(before - before.mean(axis=0) if architecture.norm == "layer" else before, before)
+
+    def parts(self, count: int) -> list["Folded"]:
+        """Return the columns in `count` equal parts, one for each head."""
+        halves = (np.split(x, count, axis=1) for x in (self.matrix, self.before))
+        return [Folded(matrix, before) for matrix, before in zip(*halves, strict=True)]
+
+    @property
+    def error(self) -> float:
+        """A bound on the rounding, in Frobenius norm; products may underflow."""
+        if not np.any(self.before):
+            return 0.0
+        lost = self.before.size * sys.float_info.min
+        return above(product(4 * gamma(len(self.before)), frobenius(self.before)) + lost)
+
+    @property
+    def norm(self) -> float:
+        """A bound on the largest singular value."""
+        return operator_norm(self.matrix, self.error)
+
+
 def read(block: Block, architecture: Architecture) -> BlockNorms:
     """Return the norms of a block."""
     a, d = architecture, architecture.width
     group = a.heads // a.key_value_heads
-
-    def heads(matrix: Array, count: int) -> Array:  # (count, d, head)
-        return matrix.reshape(d, count, a.head_size).transpose(1, 0, 2)
-
-    def norm(matrix: Array) -> float:
-        return operator_norm(matrix, fold_error(matrix))
-
-    query, key, value = (folded(block.attention_gain, w, a) for w in (block.query, block.key, block.value))
+    query, key, value = (Folded.of(block.attention_gain, w, a) for w in (block.query, block.key, block.value))
     output = block.output.reshape(a.heads, a.head_size, d)
-    values = np.repeat(heads(value, a.key_value_heads), group, axis=0)
-    queries = tuple(norm(w) for w in heads(query, a.heads))
-    keys = tuple(norm(w) for w in heads(key, a.key_value_heads) for _ in range(group))
-    outputs = [operator_norm(w) for w in output]
-    repeated = values.transpose(1, 0, 2).reshape(d, -1)
-    errors = [above(fold_error(v) * o) for v, o in zip(values, outputs, strict=True)]
-    products = tuple(above(product_norm(v, o) + e) for v, o, e in zip(values, output, errors, strict=True))
+    values = [part for part in value.parts(a.key_value_heads) for _ in range(group)]
+    repeated = Folded(*(np.concatenate(x, axis=1) for x in zip(*((v.matrix, v.before) for v in values), strict=True)))
+    errors = [above(product(v.error, operator_norm(o))) for v, o in zip(values, output, strict=True)]
+    products = tuple(above(product_norm(v.matrix, o) + e) for v, o, e in zip(values, output, errors, strict=True))
     attention = AttentionNorms(
-        queries,
-        keys,
-        products,
-        tuple(norm(v) for v in values),
-        _offsets(block.query, block.attention_shift, block.query_bias, a.heads, 1),
-        _offsets(block.key, block.attention_shift, block.key_bias, a.key_value_heads, group),
-        norm(query),
-        norm(repeated),
-        operator_norm(block.output),
-        above(product_norm(repeated, block.output) + sum(errors)),
+        query=tuple(part.norm for part in query.parts(a.heads)),
+        key=tuple(part.norm for part in key.parts(a.key_value_heads) for _ in range(group)),
+        value=products,
+        raw_value=tuple(v.norm for v in values),
+        query_offset=_offsets(block.query, block.attention_shift, block.query_bias, a.heads, 1),
+        key_offset=_offsets(block.key, block.attention_shift, block.key_bias, a.key_value_heads, group),
+        query_all=query.norm,
+        value_all=repeated.norm,
+        output_all=operator_norm(block.output),
+        together=above(product_norm(repeated.matrix, block.output) + sum(errors)),
     )
     return BlockNorms(attention, _mlp(block, a))
 
@@ -132,53 +158,42 @@ def _mlp(block: Block, a: Architecture) -> MLPNorms | None:
     if block.up is None or block.down is None or block.mlp_gain is None:
         return None
 
-    def largest(matrix: Array, folded_matrix: Array, bias: Array | None) -> float:
-        columns = np.linalg.norm(folded_matrix, axis=0) * math.sqrt(a.width)
-        columns += fold_error(folded_matrix) * math.sqrt(a.width)
-        constant = _constant(matrix, block.mlp_shift, bias)
-        return above(float(np.max(columns + np.abs(constant[0]) + constant[1])))
+    def largest(matrix: Array, inner: Folded, bias: Array | None) -> float:
+        """Return the largest |w_j| sqrt(d) + |b_j| of the columns."""
+        root, (total, error) = math.sqrt(a.width), _constant(matrix, block.mlp_shift, bias)
+        columns = [product(frobenius(column), root) for column in inner.matrix.T]
+        rounding = above(product(inner.error, root) + error)
+        return above(float(np.max(np.array(columns) + np.abs(total))) + rounding)
 
-    up = folded(block.mlp_gain, block.up, a)
-    gate = None if block.gate is None else folded(block.mlp_gain, block.gate, a)
+    up = Folded.of(block.mlp_gain, block.up, a)
+    gate = None if block.gate is None else Folded.of(block.mlp_gain, block.gate, a)
     return MLPNorms(
-        operator_norm(up, fold_error(up)),
-        operator_norm(block.down),
-        None if gate is None else operator_norm(gate, fold_error(gate)),
-        largest(block.up, up, block.up_bias),
-        0.0 if gate is None or block.gate is None else largest(block.gate, gate, block.gate_bias),
-        LIPSCHITZ[a.activation],
+        up=up.norm,
+        down=operator_norm(block.down),
+        gate=None if gate is None else gate.norm,
+        largest_up=largest(block.up, up, block.up_bias),
+        largest_gate=0.0 if gate is None or block.gate is None else largest(block.gate, gate, block.gate_bias),
+        lipschitz=LIPSCHITZ[a.activation],
     )
-
-
-def folded(gain: Array, matrix: Array, architecture: Architecture) -> Array:
-    """Return a matrix behind a norm with the gain folded in; for LayerNorm its columns are centred, as its input is."""
-    result = gain[:, None] * matrix
-    if architecture.norm == "layer":
-        result = result - result.mean(axis=0)
-    return np.asarray(result)
-
-
-def fold_error(matrix: Array) -> float:
-    """Return a bound on the rounding of `folded`, in Frobenius norm."""
-    return above(4 * gamma(len(matrix)) * float(np.linalg.norm(matrix)))
 
 
 def _constant(matrix: Array, shift: Array | None, bias: Array | None) -> tuple[Array, float]:
     """Return shift @ matrix + bias, and a bound on its rounding."""
     total = np.zeros(matrix.shape[1])
     error = 0.0
-    if shift is not None:
+    if shift is not None and np.any(shift):
         total = total + shift @ matrix
-        error = 2 * gamma(len(matrix)) * float(np.linalg.norm(shift)) * float(np.linalg.norm(matrix))
+        lost = matrix.size * sys.float_info.min
+        error = product(2 * gamma(len(matrix)), frobenius(shift), frobenius(matrix)) + lost
     if bias is not None:
         total = total + bias
-        error += 4 * gamma(1) * float(np.linalg.norm(bias))
+        error += product(4 * gamma(1), frobenius(bias)) + product(2 * gamma(1), frobenius(total))
     return total, error
 
 
 def _offsets(matrix: Array, shift: Array | None, bias: Array | None, count: int, group: int) -> tuple[float, ...]:
     total, error = _constant(matrix, shift, bias)
-    sizes = [above(float(np.linalg.norm(part)) + error) for part in total.reshape(count, -1)]
+    sizes = [above(frobenius(part) + error) for part in total.reshape(count, -1)]
     return tuple(size for size in sizes for _ in range(group))
 
 
@@ -206,7 +221,7 @@ def floors(network: Transformer, tokens: NDArray[np.int64] | None = None) -> flo
                 x = x - x.mean(axis=1, keepdims=True)
             # the rounding of the sum and of the mean, in units of the entries
             size = np.linalg.norm(rows, axis=1) + np.linalg.norm(place)
-            spread = np.linalg.norm(x, axis=1) - 4 * gamma(a.width) * size
+            spread = np.linalg.norm(x, axis=1) - 4 * gamma(a.width) * size - SMALL
             square = min(square, float(np.min(np.maximum(spread, 0))) ** 2)
         least = square / a.width
     return math.sqrt(least + a.epsilon) / (1 + 4 * gamma(a.width))
