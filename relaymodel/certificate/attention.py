@@ -12,7 +12,8 @@ differences dl: what remains is a covariance, in which a bias common to both run
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -57,6 +58,12 @@ class Heads:
         total = A.sum(axis=-1, keepdims=True)
         A /= total
         return A, np.where(seen, logits - np.log(total), 0)
+
+    def chunks(self) -> Iterator[tuple[int, int]]:
+        """Yield the bounds of queries that are handled at once."""
+        _, H, N, _ = self.query.shape
+        rows = max(1, ROWS // (N * H))
+        yield from ((start, min(start + rows, N)) for start in range(0, N, rows))
 
     @property
     def scale(self) -> float:
@@ -152,10 +159,8 @@ def attend(heads: Heads, norms: AttentionNorms, moved: Array, delta: Array) -> A
     run = AttentionRun(
         np.empty((2, H, N, head)), np.empty(N), np.zeros(N), np.zeros(N), np.zeros((N, H * head)), np.zeros(N)
     )
-    rows = max(1, ROWS // (N * H))
-    for start in range(0, N, rows):
-        stop = S = min(start + rows, N)
-        here = slice(start, stop)
+    for start, stop in heads.chunks():
+        here, S = slice(start, stop), stop
         A, logs = heads.softmax(start, stop)
         run.mixed[:, :, here] = A @ heads.value[:, :, :S]
         run.omega[here] = A.max(axis=(0, 1, 3)) * np.arange(start + 1, stop + 1)
@@ -171,6 +176,25 @@ def attend(heads: Heads, norms: AttentionNorms, moved: Array, delta: Array) -> A
         turned = m * np.abs(between.query[:, here] @ np.swapaxes(dk[:, :S], 1, 2)) / heads.scale
         run.relayed_exact[here] = np.sqrt(np.maximum(square, 0)).sum(axis=-1) + (turned * radii).sum(axis=(0, 2))
     return run
+
+
+def sensitivity(heads: Heads, norms: AttentionNorms, moved: Array) -> tuple[Array, Array]:
+    """Return what small changes of each run's inputs do, (2, N) each, by the norms.
+
+    First what a unit change of the query's input does, then what changes `moved`, (2, N), of the others do.
+    """
+    N = heads.query.shape[2]
+    own, relayed = np.zeros((2, N)), np.zeros((2, N))
+    for r in range(2):
+        run = slice(r, r + 1)
+        alone = replace(heads, query=heads.query[run], key=heads.key[run], value=heads.value[run])
+        at = View(heads.query[r], heads.key[r], np.einsum("hnd,hde->hne", heads.value[r], heads.factors))
+        for start, stop in heads.chunks():
+            A = alone.softmax(start, stop)[0][0]
+            radii = at.radii(A)
+            own[r, start:stop] = at.own(A, radii, norms) / heads.scale
+            relayed[r, start:stop] = at.relayed(A, A, radii, norms) @ moved[r, :stop]
+    return own, relayed
 
 
 def logarithmic_mean(A: Array, x: Array) -> Array:

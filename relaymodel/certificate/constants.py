@@ -19,6 +19,12 @@ MARGIN = 1e-6
 """Every relay and residual strength is enlarged by it, which covers the rounding of the states themselves."""
 
 
+BEYOND = (
+    "network must have weights and activation floors whose products float64 can hold, and what a block makes of them "
+    "is beyond it: no bound can be written down"
+)
+
+
 @dataclass(frozen=True)
 class Constants:
     r"""The constants of one block, each rounded up (floors down); per-head sums are over all heads.
@@ -119,10 +125,7 @@ class Constants:
     def _layer(self, own: float, relayed: float) -> Layer:
         gain = (1 + self.mu) * (1 + MARGIN)
         if not math.isfinite(gain * (own + relayed)):
-            raise ValueError(
-                "network must have weights and activation floors whose products float64 can hold, and the constants of "
-                "a block are beyond it: no bound can be written down"
-            )
+            raise ValueError(BEYOND)
         return Layer(times(above(gain * relayed), self.omega), above(gain * (1 + own)))
 
 

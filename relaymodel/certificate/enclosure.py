@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 
 MOST = 400  # pairs kept for a layer
 SWEEPS = 3
+DEEP = 64  # layers beyond which strengths stay where each layer alone is closest: sweeps take time as their square
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ def enclose(targets: Array, low: Array, start: Array, prompt: int, sources: Arra
                 x[:prompt] = 0 if fed is None else fed[k + 1]
         return x
 
-    for _ in range(SWEEPS):
+    for _ in range(SWEEPS if len(frontiers) <= DEEP else 0):
         moved = False
         x = start.copy()
         if prompts is not None:

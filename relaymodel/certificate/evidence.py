@@ -1,5 +1,6 @@
 """The evidence: everything that follows from a network and two of its runs, and that a certificate shows."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from relaymodel.certificate.constants import from_weights, measured, with_hypotheses
 from relaymodel.certificate.hypotheses import Hypothesis, examine
 from relaymodel.certificate.ladder import Ladder, Rung, build
-from relaymodel.certificate.rounding import distances
+from relaymodel.certificate.noise import embedded
+from relaymodel.certificate.rounding import SMALL, distances
 from relaymodel.certificate.runs import BlockRun, follow
 from relaymodel.certificate.subject import Subject
 from relaymodel.certificate.weights import floors, read
@@ -33,6 +35,10 @@ class Evidence:
         Shape (L + 1, P + T): bounds on the measured distances at layer 0 to L, equal up to rounding.
     omega
         Shape (L, P + T): $\max_{s,h} n A_{ns}$ at every query of every block, rounded up.
+    noise
+        Shape (L + 1, P + T): how far a distance of the float64 runs may be from that of the network in exact
+        arithmetic, to first order in rounding (module `noise`); 0 where the runs are equal.  A bound that uses the runs
+        is one on the exact distance where it is added.
     hypotheses
         Each hypothesis of the theorem with its verdict.
     ladder
@@ -45,6 +51,7 @@ class Evidence:
     low: Array
     high: Array
     omega: Array
+    noise: Array
     hypotheses: tuple[Hypothesis, ...]
     ladder: Ladder
     provenance: Mapping[str, str] = field(default_factory=immutabledict)
@@ -58,29 +65,43 @@ class Evidence:
     ) -> Self:
         """Return the evidence on a subject; `report` is called with the number of blocks done, of 2 L."""
         network, P = subject.network, subject.prompt
-        norms = []
-        for l, block in enumerate(network.weights.blocks, start=1):
-            norms.append(read(block, network.architecture))
-            report(l)
-        spans: list[tuple[Array, Array]] = []
-        runs: list[BlockRun] = []
-        for states, run in follow(network, norms, subject.tokens, subject.mask):
-            spans.append(distances(states))
-            if run is not None:
-                runs.append(run)
-                report(network.depth + len(runs))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is refused by name
+            norms = []
+            for l, block in enumerate(network.weights.blocks, start=1):
+                norms.append(read(block, network.architecture))
+                report(l)
+            spans: list[tuple[Array, Array]] = []
+            runs: list[BlockRun] = []
+            errors: list[Array] = []
+            for states, run in follow(network, norms, subject.tokens, subject.mask):
+                spans.append(distances(states))
+                errors = errors or [embedded(network, states)]
+                if run is not None:
+                    runs.append(run)
+                    errors.append(run.error)
+                    report(network.depth + len(runs))
         low, high = (np.stack(side) for side in zip(*spans, strict=True))
+        if np.any((low == 0) & (high > 0)):
+            raise ValueError(
+                f"the runs must be more than {SMALL:g} apart where they differ: float64 can hold no smaller squares"
+            )
         floor = floors(network)
         weights = [from_weights(n, network.architecture, floor, subject.favour) for n in norms]
         both = list(zip(weights, norms, runs, strict=True))
-        known = None if subject.grows else weights
+        known = None if subject.grows or any(c.omega == math.inf for c in weights) else weights
+        apart = distances(network.weights.embedding[subject.tokens[:, :P]])[1]  # as positions cancel, unlike in floats
+        unit = max(float(high[0].max()), float(apart.max()))
+        constants = [with_hypotheses(*x) for x in both], [measured(*x) for x in both]
         return cls(
             subject,
             low,
             high,
             np.stack([run.omega for run in runs]),
+            np.where(
+                np.cumsum(low[0]) > 0, np.nan_to_num(np.stack(errors).sum(axis=1), nan=math.inf, posinf=math.inf), 0
+            ),
             examine(subject, runs, known, floor, low[0]),
-            build(known, [with_hypotheses(*x) for x in both], [measured(*x) for x in both], runs, low, high, P),
+            build(known, *constants, runs, low, high, unit, P),
             immutabledict(provenance or {}),
         )
 
@@ -107,7 +128,7 @@ class Evidence:
     @property
     def unit(self) -> float:
         """The largest difference of the prompts' embeddings, in whose units `model` counts."""
-        return float(self.high[0].max())
+        return float(self.ladder.section_8.start.max())
 
     @property
     def model(self) -> RelayModel:

@@ -35,7 +35,7 @@ def examine(
     return (
         Hypothesis("pre-LN", True, f"{depth} blocks x + attention(norm(x)), y + MLP(norm(y)), recomputed"),
         Hypothesis("finite depth", True, f"L = {depth}"),
-        Hypothesis("bounded logits", weights is not None, _logits(subject, runs, weights)),
+        Hypothesis("bounded logits", not subject.grows, _logits(subject, runs, weights)),
         Hypothesis(
             "activation floor",
             floor > 0,
@@ -55,11 +55,13 @@ def _logits(subject: Subject, runs: Sequence[BlockRun], weights: Sequence[Consta
     growth = max(slope(row, subject.prompt) for row in omega)
     largest = power(float(np.log10(omega.max())))
     seen = f"on these runs n A is at most {largest} and its largest grows as n^{growth:.2f}"
-    if weights is None:
+    if subject.grows:
         return (
             f"the bias grows with t: {seen}, from {omega[:, 0].max():.3g} at t = 1 to {omega[:, -1].max():.3g} at "
             f"t = {omega.shape[1]}; no ω holds for all n"
         )
+    if weights is None:
+        return f"the weights bound the logits, but by so much that no ω can be written down from them alone; {seen}"
     logits = f"ω ≤ {power(max(math.log10(c.omega) for c in weights))} from the weights, for every text; {seen}"
     if growth > SINK:
         logits += ": keys that take a share of every query (attention sinks), so that these runs show no ω yet"

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.certificate.constants import Constants
+from relaymodel.certificate.constants import BEYOND, Constants
 from relaymodel.certificate.enclosure import enclose
 from relaymodel.certificate.majorant import Majorant, majorant
 from relaymodel.certificate.rounding import UNIT
@@ -144,11 +144,15 @@ def build(
     runs: Sequence[BlockRun],
     low: Array,
     high: Array,
+    unit: float,
     prompt: int,
 ) -> Ladder:
-    """Return the ladder: from three sets of constants of the blocks, the runs, and the bounds on their distances."""
+    """Return the ladder: from three sets of constants of the blocks, the runs, and the bounds on their distances.
+
+    `unit` is a bound on the difference of the prompts' embeddings at any position.
+    """
     any_texts, these = "any texts", "these two runs"
-    largest = np.where(np.arange(low.shape[1]) < prompt, high[0].max(), 0.0)
+    largest = np.where(np.arange(low.shape[1]) < prompt, unit, 0.0)
     given = "the same, with the prompts' differences given layer by layer"
 
     def derived(
@@ -160,6 +164,8 @@ def build(
         return Enclosing(these, knows, prompt, high[0], sources, targets, low)
 
     positions, secants = (np.stack(each) for each in zip(*((run.positions, run.secants) for run in runs), strict=True))
+    if not (np.all(np.isfinite(positions)) and np.all(np.isfinite(secants))):
+        raise ValueError(BEYOND)
     sources = high[:, :prompt]
     return Ladder(
         None if weights is None else derived(any_texts, "norms of the weights alone", weights, Constants.covariance),

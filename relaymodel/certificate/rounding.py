@@ -82,6 +82,8 @@ def frobenius(matrix: Array) -> float:
     """
     if not np.any(matrix):
         return 0.0
+    if not np.all(np.isfinite(matrix)):
+        return math.inf
     power = _exponent(matrix)
     return above(_ldexp(float(np.linalg.norm(np.ldexp(matrix, -power))) * (1 + gamma(matrix.size)), power))
 
@@ -99,6 +101,15 @@ def exponential(exponent: float) -> Number:
     return int(mantissa) << int(power) if power >= 0 else -(-int(mantissa) >> -int(power))
 
 
+def lengths(matrix: Array) -> Array:
+    """Return upper bounds on the lengths of the columns; short ones may gain 1e-150 of the largest entry."""
+    if not np.all(np.isfinite(matrix)):
+        return np.full(matrix.shape[1], math.inf)
+    power = _exponent(matrix)
+    columns = np.linalg.norm(np.ldexp(matrix, -power), axis=0) * (SCALAR + gamma(len(matrix)))
+    return np.asarray(np.ldexp(columns + SMALL * np.any(matrix, axis=0), power))
+
+
 def operator_norm(matrix: Array, error: float = 0.0) -> float:
     r"""Return an upper bound on the largest singular value of a matrix that is known up to `error` in Frobenius norm.
 
@@ -113,6 +124,8 @@ def operator_norm(matrix: Array, error: float = 0.0) -> float:
     >>> 4 <= bound < 4.0001
     True
     """
+    if not np.all(np.isfinite(matrix)):
+        return math.inf
     power = _exponent(matrix)
     w = np.ldexp(matrix, -power)  # exact, but for entries too small to count
     size = best = frobenius(w)
@@ -144,6 +157,8 @@ def product_norm(left: Array, right: Array) -> float:
     >>> 6 <= bound < 6.0001
     True
     """
+    if not (np.all(np.isfinite(left)) and np.all(np.isfinite(right))):
+        return math.inf
     powers = _exponent(left), _exponent(right)
     left, right = (np.ldexp(matrix, -power) for matrix, power in zip((left, right), powers, strict=True))
     return above(_ldexp(_product_norm(left, right), sum(powers)))

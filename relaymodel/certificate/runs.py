@@ -1,12 +1,13 @@
 """What two runs give, block by block: sizes, attention, and bounds on every distance (THEORY section 8)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.certificate.attention import Heads, attend
+from relaymodel.certificate.noise import after_attention, after_mlp, embedded
 from relaymodel.certificate.rounding import SMALL, gamma
 from relaymodel.certificate.weights import BlockNorms, MLPNorms
 from relaymodel.networks.transformer import Architecture, Block, Transformer
@@ -15,6 +16,7 @@ from relaymodel.networks.transformer.layers import activate, normalise
 Array = NDArray[np.float64]
 
 AGREE = 1e-9
+UNKNOWN = "the theorem's hypotheses cannot be established"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class BlockRun:
     positions, secants
         Shape (N,): two bounds on the distance behind the block, from what every position does: by norms, and by what
         the actual differences become.
+    error
+        Shape (2, N): bounds on the errors of the states behind the block (module `noise`).
     """
 
     floor: Array
@@ -51,6 +55,7 @@ class BlockRun:
     largest_active: float
     positions: Array
     secants: Array
+    error: Array
 
 
 def follow(
@@ -63,22 +68,38 @@ def follow(
     """
     states = network.hidden_states(tokens, bias=bias)
     x = next(states)
+    error = embedded(network, x)
     for l, (block, known) in enumerate(zip(network.weights.blocks, norms, strict=True)):
+        _demand_finite(x, l)
         following = next(states)
-        run, again = _examine(network, block, known, (x, following), bias)
+        run, again = _examine(network, block, known, (x, following), bias, error)
         size, off = np.linalg.norm(following, axis=-1).max(), np.abs(again - following).max()
         if not off <= AGREE * max(1.0, size):
             raise ValueError(
                 "network must be a pre-LN transformer whose states follow from its weights, but those behind block "
-                f"{l + 1} differ by {off:.2g}: the theorem's hypotheses cannot be established"
+                f"{l + 1} differ by {off:.2g}: {UNKNOWN}"
             )
         yield x, run
-        x = following
+        x, error = following, run.error
+    _demand_finite(x, network.depth)
     yield x, None
 
 
+def _demand_finite(x: Array, layer: int) -> None:
+    if not np.all(np.isfinite(np.einsum("rnd,rnd->rn", x, x))):
+        raise ValueError(
+            f"network must have states whose squares float64 can hold, and those at layer {layer} reach "
+            f"{np.max(np.abs(x)):.3g}: {UNKNOWN}"
+        )
+
+
 def _examine(
-    network: Transformer, block: Block, norms: BlockNorms, states: tuple[Array, Array], bias: Array | None
+    network: Transformer,
+    block: Block,
+    norms: BlockNorms,
+    states: tuple[Array, Array],
+    bias: Array | None,
+    error: Array,
 ) -> tuple[BlockRun, Array]:
     """Return what the two runs do in a block, from the states before and behind it, and its output, computed anew."""
     a, (x, following) = network.architecture, states
@@ -113,12 +134,15 @@ def _examine(
     logit = (
         (spread + slack) * float(np.max((query + np.array(w.query)) * (key + np.array(w.key)))) / np.sqrt(a.head_size)
     )
-    values = [heads.value[:, h] @ heads.output[h] for h in range(a.heads)]
+    values = (heads.value[:, h] @ heads.output[h] for h in range(a.heads))
+    rotary = a.positions == "rotary"
+    error = after_attention(block, norms.attention, heads, x, low, error, rotary)
+    gains = np.stack([_gains(mlp, side, up, active) for side in low_mlp])
     run = BlockRun(
         floor=floor,
         floor_mlp=floor_mlp,
         least=float(min(low.min(), low_mlp.min() if block.up is not None else np.inf)),
-        omega=attention.omega * np.exp(2 * logit) * (1 + slack),
+        omega=_capped(attention.omega * np.exp(2 * logit) * (1 + slack)),
         query=query,
         key=key,
         key_radius=_radii(np.swapaxes(heads.key, 0, 1)) * (1 + slack) + spread * np.array(w.key),
@@ -127,8 +151,15 @@ def _examine(
         largest_active=float(active.max()) * (1 + slack) + slack * (mlp.largest_gate if mlp else 0.0),
         positions=_gains(mlp, floor_mlp, up, active) * (delta * (1 + attention.own) + attention.relayed) + noise,
         secants=secant * (direct + attention.relayed_exact) + noise,
+        error=after_mlp(block, gains, y, low_mlp, error),
     )
     return run, again
+
+
+def _capped(omega: Array) -> Array:
+    """Return n where rounding would leave more than 2n: no weight is above 1."""
+    n = np.arange(1.0, len(omega) + 1)
+    return np.where(omega <= 2 * n, omega, n)
 
 
 def _heads(network: Transformer, block: Block, x: Array, bias: Array | None) -> Heads:
@@ -168,7 +199,7 @@ def _gains(norms: MLPNorms | None, floor: Array, up: Array, active: Array) -> Ar
     return 1 + np.array([norms.gain(1.0, float(b), float(g)) for b, g in zip(up, active, strict=True)]) / floor
 
 
-def _radii(heads: Sequence[Array] | Array) -> Array:
+def _radii(heads: Iterable[Array]) -> Array:
     """Return, for the points of each head, (2, N, width), how far they are from their mean at most."""
     away = [points - points.mean(axis=(0, 1)) for points in heads]
     return np.array([float(np.sqrt(np.einsum("rnd,rnd->rn", z, z)).max()) for z in away])

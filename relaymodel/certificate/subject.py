@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relaymodel.certificate.attention import ROWS
+from relaymodel.certificate.enclosure import MOST
+from relaymodel.certificate.runs import UNKNOWN
+from relaymodel.memory import demand_memory
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer
 from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.pairs import Pairs
-from relaymodel.networks.transformer import Transformer
+from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.simulation.inputs import LogBias, bias_function
 
 Array = NDArray[np.float64]
 Bias = LogBias | Callable[[Array], Array]
 
 POST_LN = ("openai-gpt", "bert", "bert-generation", "roberta", "xlm-roberta", "electra", "xlm", "ctrl")
-UNKNOWN = "the theorem's hypotheses cannot be established"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,8 @@ class Subject:
         texts = Pairs.of(pairs).encode(network)
         if texts.count != 1:
             raise ValueError(f"pairs must hold one pair of prompts, got {texts.count}; certify one at a time")
+        size = texts.prompt + texts.steps
+        demand_memory("pairs", memory(plain.architecture, size), f"a certificate of two runs of {size} tokens")
         tokens = texts.tokens(0)
         t = np.arange(1.0, tokens.shape[1] - texts.prompt + 1)
         added = np.zeros(t.size) if bias is None else bias_function(bias, texts.prompt)(t)
@@ -81,6 +86,14 @@ class Subject:
         b, P = self.bias, self.prompt
         most = np.maximum(b, 0)
         return max(1.0, float(np.max((P + self.t) / (P * np.exp(b - most) + self.t * np.exp(-most)))))
+
+
+def memory(a: Architecture, size: int) -> int:
+    """Return about how many bytes a certificate of two runs of `size` tokens takes, beside the weights."""
+    states = 12 * a.width + 10 * a.heads * a.head_size + 2 * a.heads * (a.width + a.heads) + 8 * a.mlp_hidden * a.gated
+    rows = max(ROWS, size * a.heads) * 14
+    results = size * (a.depth + 1) * 40 + size * MOST * 6
+    return 8 * (size * states + rows + results)
 
 
 def _plain(network: Any) -> Transformer:

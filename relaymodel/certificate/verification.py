@@ -42,7 +42,7 @@ def verify(evidence: Evidence) -> Verification:
     tally, low, high = Tally(), evidence.low, evidence.high
     again = Evidence.gather(evidence.subject)
     shapes = True
-    for name in ("low", "high", "omega", "hypotheses", "ladder"):
+    for name in ("low", "high", "omega", "noise", "hypotheses", "ladder"):
         for where, mine, other in differences(getattr(evidence, name), getattr(again, name), name):
             tally.add(np.array([False]), f"{where} is not what the network gives on its texts")
             shapes &= np.shape(mine) == np.shape(other)

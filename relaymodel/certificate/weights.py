@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.certificate.rounding import SMALL, above, frobenius, gamma, operator_norm, product, product_norm
+from relaymodel.certificate.rounding import (
+    SMALL,
+    above,
+    frobenius,
+    gamma,
+    lengths,
+    operator_norm,
+    product,
+    product_norm,
+)
 from relaymodel.networks.transformer import Architecture, Block, Transformer
 
 Array = NDArray[np.float64]
@@ -161,9 +170,8 @@ def _mlp(block: Block, a: Architecture) -> MLPNorms | None:
     def largest(matrix: Array, inner: Folded, bias: Array | None) -> float:
         """Return the largest |w_j| sqrt(d) + |b_j| of the columns."""
         root, (total, error) = math.sqrt(a.width), _constant(matrix, block.mlp_shift, bias)
-        columns = [product(frobenius(column), root) for column in inner.matrix.T]
         rounding = above(product(inner.error, root) + error)
-        return above(float(np.max(np.array(columns) + np.abs(total))) + rounding)
+        return above(float(np.max(lengths(inner.matrix) * root + np.abs(total))) + rounding)
 
     up = Folded.of(block.mlp_gain, block.up, a)
     gate = None if block.gate is None else Folded.of(block.mlp_gain, block.gate, a)

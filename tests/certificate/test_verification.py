@@ -49,7 +49,7 @@ def forgeries(value, rng):
             yield value * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("name", ["low", "high", "omega", "hypotheses", "ladder"])
+@pytest.mark.parametrize("name", ["low", "high", "omega", "noise", "hypotheses", "ladder"])
 def test_everything_that_is_doctored_is_caught(rng, name):
     certificate = certify(*example(rng, depth=2, heads=2, steps=6))
     assert certificate.holds

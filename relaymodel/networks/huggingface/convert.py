@@ -38,7 +38,7 @@ def as_transformer(network: HuggingFaceNetwork) -> Transformer:
     state = {name: _array(value) for name, value in network.model.base_model.state_dict().items()}
     architecture, weights = BUILDERS[kind](config, ACTIVATIONS[activation], state)
     head, embedding = network.model.get_output_embeddings(), network.model.get_input_embeddings()
-    if head.weight is not embedding.weight:
+    if head is not None and head.weight is not embedding.weight:
         weights = replace(weights, unembedding=_array(head.weight))
     facts = {k: v for k, v in network.provenance.items() if k in ("source", "weights", "sha256", "revision")}
     return Transformer(architecture, weights, facts | {"converted from": network.provenance["network"]})
