@@ -80,26 +80,26 @@ class Evidence:
                     runs.append(run)
                     errors.append(run.error)
                     report(network.depth + len(runs))
+            floor = floors(network)
         low, high = (np.stack(side) for side in zip(*spans, strict=True))
         if np.any((low == 0) & (high > 0)):
             raise ValueError(
                 f"the runs must be more than {SMALL:g} apart where they differ: float64 can hold no smaller squares"
             )
-        floor = floors(network)
         weights = [from_weights(n, network.architecture, floor, subject.favour) for n in norms]
         both = list(zip(weights, norms, runs, strict=True))
         known = None if subject.grows or any(c.omega == math.inf for c in weights) else weights
-        apart = distances(network.weights.embedding[subject.tokens[:, :P]])[1]  # as positions cancel, unlike in floats
-        unit = max(float(high[0].max()), float(apart.max()))
+        prompts = distances(network.weights.embedding[subject.tokens[:, :P]])[1]  # positions cancel, unlike in floats
+        unit = max(float(high[0].max()), float(prompts.max()))
+        apart = np.cumsum(subject.tokens[0] != subject.tokens[1]) > 0  # before it equal tokens, equal arithmetic
+        noise = np.nan_to_num(np.stack(errors).sum(axis=1), nan=math.inf, posinf=math.inf)
         constants = [with_hypotheses(*x) for x in both], [measured(*x) for x in both]
         return cls(
             subject,
             low,
             high,
             np.stack([run.omega for run in runs]),
-            np.where(
-                np.cumsum(low[0]) > 0, np.nan_to_num(np.stack(errors).sum(axis=1), nan=math.inf, posinf=math.inf), 0
-            ),
+            np.where(apart, noise, 0),
             examine(subject, runs, known, floor, low[0]),
             build(known, *constants, runs, low, high, unit, P),
             immutabledict(provenance or {}),

@@ -105,12 +105,18 @@ def values(evidence: Evidence) -> Tabular:
     """Return the measured distance and the bounds shown, at tokens equally spaced in log t."""
     last = evidence.t.size
     chosen = np.unique(np.geomspace(1, last, min(TIMES, last)).round().astype(int)) - 1
-    measured, bounds = evidence.distance(), [evidence.log10_bound(name) for name in SHOWN]
+    measured, noise = evidence.distance(), evidence.noise[-1, evidence.prompt :]
+    bounds = [evidence.log10_bound(name) for name in SHOWN]
     rows = [
-        (str(evidence.t[i]), f"{measured[i]:.4g}", *(display.power(float(bound[i])) for bound in bounds))
+        (
+            str(evidence.t[i]),
+            f"{measured[i]:.4g}",
+            _noise(noise[i]),
+            *(display.power(float(bound[i])) for bound in bounds),
+        )
         for i in chosen
     ]
-    head = ("t", "measured", *SHOWN)
+    head = ("t", "measured", "noise floor", *SHOWN)
     return Tabular("The bounds at the last layer", head, rows, "r" * len(head))
 
 
@@ -150,6 +156,7 @@ def html(evidence: Evidence, verification: Verification) -> str:
             values(evidence).html(),
             f"<p><b>Certified.</b> {escape(CERTIFIED)}</p>",
             f"<p><b>Measured.</b> {escape(MEASURED)}</p>",
+            f"<p><b>Rounding.</b> {escape(rounding(evidence))}</p>",
             display.facts(evidence.provenance),
         )
     )
@@ -195,8 +202,29 @@ def latex(evidence: Evidence, verification: Verification) -> str:
         ladder(evidence).latex(),
         rf"\paragraph{{Certified.}} {display.latex(CERTIFIED)}",
         rf"\paragraph{{Measured.}} {display.latex(MEASURED)}",
+        rf"\paragraph{{Rounding.}} {display.latex(rounding(evidence))}",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _noise(value: float) -> str:
+    return f"{value:.1e}" if math.isfinite(value) else "∞"
+
+
+def rounding(evidence: Evidence) -> str:
+    """Return, in a sentence, how far the float64 runs may be from the network in exact arithmetic."""
+    floor = evidence.noise[:, evidence.prompt :].max(axis=1)
+    if math.isfinite(floor[-1]):
+        found = f"at most {_noise(floor[-1])} at the last layer"
+    else:
+        proven = int(np.sum(np.isfinite(floor))) - 1
+        found = f"at most {_noise(floor[proven])} at layer {proven}, and without a proven bound behind it"
+    return (
+        f"A distance of the float64 runs differs from that of the network in exact arithmetic by {found}, to first "
+        "order in rounding: each state's error is bounded as a small difference of two runs is, by norms, and each "
+        "operation adds its own by the standard model. A bound that uses the runs is one on the exact distance where "
+        "this noise floor is added to it."
+    )
 
 
 def _cell(text: str) -> str:

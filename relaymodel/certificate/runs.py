@@ -68,10 +68,11 @@ def follow(
     """
     states = network.hidden_states(tokens, bias=bias)
     x = next(states)
+    _demand_finite(x, 0)
     error = embedded(network, x)
     for l, (block, known) in enumerate(zip(network.weights.blocks, norms, strict=True)):
-        _demand_finite(x, l)
         following = next(states)
+        _demand_finite(following, l + 1)
         run, again = _examine(network, block, known, (x, following), bias, error)
         size, off = np.linalg.norm(following, axis=-1).max(), np.abs(again - following).max()
         if not off <= AGREE * max(1.0, size):
@@ -81,7 +82,6 @@ def follow(
             )
         yield x, run
         x, error = following, run.error
-    _demand_finite(x, network.depth)
     yield x, None
 
 

@@ -7,8 +7,10 @@ import typer
 
 from relaymodel import files
 from relaymodel.cli.inputs import (
+    HEADS,
     LONGEST,
     NUMPY,
+    WIDTH,
     BiasStrength,
     Continuation,
     Length,
@@ -26,6 +28,7 @@ from relaymodel.cli.inputs import (
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import Csv, Force, Json, Plot
 from relaymodel.cli.output import Output, claim, print_json
+from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,6 +68,8 @@ def certify(
     """
     from relaymodel.certificate import certify
     from relaymodel.certificate.render import page
+    from relaymodel.certificate.subject import memory
+    from relaymodel.networks.transformer import Architecture
     from relaymodel.simulation import PromptBias
 
     output = Output(json, csv, plot, force)
@@ -78,6 +83,9 @@ def certify(
     P, steps = whole("--prompt", prompt, most=LONGEST), whole("--t-max", t_max, least=2, most=LONGEST)
     check_prompts(prompt_a, prompt_b)
     source = continuation or ("random" if model == NUMPY else "english")
+    if model == NUMPY:
+        shape = Architecture(depth=1, width=WIDTH, heads=HEADS, vocabulary=256, context=P + steps)
+        demand_memory("--t-max", memory(shape, P + steps), f"a certificate of two runs of {P + steps} tokens")
     with one_line_warnings():
         network = choose_network(model, untrained, depth, random, None, P + steps)
         certificate = certify(
@@ -116,7 +124,7 @@ def _columns(certificate: "Certificate") -> dict[str, list[Any]]:
 
 
 def _json(certificate: "Certificate") -> dict[str, Any]:
-    from relaymodel.certificate.render import CERTIFIED, MEASURED
+    from relaymodel.certificate.render import CERTIFIED, MEASURED, rounding
 
     check, heights = certificate.verification, certificate.heights
     return {
@@ -132,12 +140,13 @@ def _json(certificate: "Certificate") -> dict[str, Any]:
         ],
         "certified": CERTIFIED,
         "measured": MEASURED,
+        "rounding": rounding(certificate),
         **_columns(certificate),
     }
 
 
 def _print(certificate: "Certificate") -> None:
-    from relaymodel.certificate.render import ladder, verdict
+    from relaymodel.certificate.render import ladder, rounding, verdict
 
     for key, value in certificate.provenance.items():
         print(f"{key + ':':14} {value}")
@@ -149,3 +158,4 @@ def _print(certificate: "Certificate") -> None:
     for name, holds_for, _, above, gained in ladder(certificate).rows:
         print(f"{name:18}{above:>26}{gained:>9}  {holds_for}")
     print(f"(mean over the continuation, last layer)\n\n{verdict(certificate, certificate.verification)}")
+    print(rounding(certificate))

@@ -1,16 +1,20 @@
 """What a certificate shows."""
 
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 
+import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import Layer, RelayModel, certify, influence
+from relaymodel.networks.transformer import Transformer
 from tests.certificate.cases import example
 
 
 def test_a_reader_can_check_the_page_by_hand(rng):
-    certificate = certify(*example(rng))
+    certificate = certify(*example(rng, epsilon=0.1))
     page = certificate._repr_html_()
     table = re.search(r"<table><caption>The constants.*?</table>", page)[0]
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(<td>.*?)</tr>", table)]
@@ -24,7 +28,8 @@ def test_a_reader_can_check_the_page_by_hand(rng):
     table = re.search(r"<table><caption>The bounds at the last layer.*?</table>", page)[0]
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(<td>.*?)</tr>", table)]
     unit = float(re.search(r"<p>From ([\d.e+-]+) at the first P = 5 positions", page)[1])
-    for t, measured, priori, section_8, posteriori, limit in (map(float, row) for row in rows):
+    for t, measured, noise, priori, section_8, posteriori, limit in (map(float, row) for row in rows):
+        assert 0 < noise < measured
         assert_allclose(section_8, unit * influence(RelayModel(5, layers), t), rtol=2e-3)
         assert measured <= limit <= posteriori <= section_8 < priori
     text = certificate.latex()
@@ -52,3 +57,37 @@ def test_a_failed_certificate_says_so(rng):
     assert not forged.holds
     assert "FAIL" in forged.latex()
     assert "do NOT all hold" in repr(forged)
+
+
+NASTY = (r"\input{/etc/passwd}", "50 % of $x$", "a_b^c~d & #1", "line\none", "\x1b[31m", "}{", "ω ≤ κ2")
+
+
+def test_texts_of_any_kind_are_escaped(rng):
+    network, (a, b, after) = example(rng, depth=1, steps=4)
+    facts = {f"{text} key": text for text in NASTY}
+    certificate = certify(network, (a, b, after), provenance=facts)
+    text = certificate.latex()
+    assert "\\input{" not in text
+    assert "\x1b" not in text
+    plain = certify(network, (a, b, after)).latex()
+    for sign in "{}":  # every brace that a text brings is escaped, and opens or closes nothing
+        raw = re.findall(rf"(?<!\\)\{sign}", text.replace("{}", ""))
+        assert len(raw) == len(re.findall(rf"(?<!\\)\{sign}", plain.replace("{}", "")))
+    line = next(line for line in text.splitlines() if "passwd" in line)
+    for sign in "%&#_":
+        assert not re.search(rf"(?<!\\){sign}", re.sub(r"\$\\kappa_2\$", "", line)), sign
+    page = certificate._repr_html_()
+    assert "passwd" in page
+    network = Transformer(network.architecture, network.weights, {"weights": "<script>alert(1)</script>"})
+    assert "<script>" not in certify(network, (a, b, after))._repr_html_()
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles(rng, tmp_path):
+    network, pairs = example(rng, depth=2, steps=8)
+    text = certify(network, pairs, provenance={"text": "; ".join(NASTY[:6])}).latex()
+    document = rf"\documentclass{{article}}\usepackage{{amsmath}}\begin{{document}}{text}\end{{document}}"
+    (tmp_path / "a.tex").write_text(document)
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "a.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from relaymodel.certificate import sharp_network
 from relaymodel.certificate.weights import LIPSCHITZ, floors, read
-from relaymodel.networks.transformer import Transformer
+from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.networks.transformer.layers import activate
 from tests.certificate.cases import example, scrambled
 
@@ -49,3 +50,34 @@ def test_floors_come_from_components_that_no_block_writes_to(rng):
         blocks[1] = replace(blocks[1], output_bias=np.array([1.0, 0, 0, 0]))
         touched = Transformer(sharp.architecture, replace(sharp.weights, blocks=tuple(blocks)))
         assert floors(touched) < (50.0 if norm == "rms" else 1e-5)
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_floors_lose_what_rounding_may_have_given(norm):
+    """A sum with a position is rounded to a spread that it has not: the exact state is nearly constant, or nearly 0."""
+    shape = Architecture(
+        depth=1, width=2, heads=1, vocabulary=1, context=1, mlp_width=0, norm=norm, epsilon=1e-300, head_width=1
+    )
+    network = Transformer.random(shape, np.random.default_rng(0))
+    blocks = tuple(replace(block, output=block.output * 0) for block in network.weights.blocks)
+    row, place = {
+        "layer": ([2.0**53, 2.0**53 + 2], [3.0, 1.0]),  # both sums are 2^53 + 3, and floats say 2^53 + 4 and 2^53 + 2
+        "rms": ([1e16, -1e16], [-1e16, 1e16]),
+    }[norm]
+    weights = replace(network.weights, blocks=blocks, embedding=np.array([row]), positions=np.array([place]))
+    network = Transformer(shape, weights)
+    exact = [Fraction(x) + Fraction(y) for x, y in zip(row, place, strict=True)]
+    mean = sum(exact) / 2 if norm == "layer" else 0
+    square = sum((x - mean) ** 2 for x in exact) / 2 + Fraction(1e-300)
+    assert Fraction(floors(network)) ** 2 <= square
+
+
+def test_floors_count_what_is_certain():
+    """And no more than rounding is taken away: a spread of 1 beside 1e6 is all but 1e-9 of it."""
+    shape = Architecture(depth=1, width=4, heads=1, vocabulary=2, positions="none", mlp_width=0, epsilon=1e-12)
+    network = Transformer.random(shape, np.random.default_rng(0))
+    blocks = tuple(replace(block, output=block.output * 0) for block in network.weights.blocks)
+    embedding = 1e6 + np.array([[1.0, -1.0, 1.0, -1.0], [2.0, -2.0, 2.0, -2.0]])
+    network = Transformer(shape, replace(network.weights, blocks=blocks, embedding=embedding))
+    assert 1 - 1e-7 < floors(network) <= 1
+    assert 2 - 1e-7 < floors(network, np.array([1])) <= 2

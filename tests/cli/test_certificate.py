@@ -1,10 +1,12 @@
 """The command that certifies."""
 
 import json
+import time
 from dataclasses import fields
 
 import numpy as np
 
+from relaymodel import memory
 from relaymodel.certificate import Certificate, Ladder
 from relaymodel.cli import main
 
@@ -30,3 +32,11 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert "must be different files" in capsys.readouterr().err
     monkeypatch.setattr(Certificate, "holds", False)
     assert main(common) == 1
+
+
+def test_what_does_not_fit_is_refused_at_once_and_by_its_option(capsys, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 10**9)
+    begun = time.monotonic()
+    assert main(["certify", "--t-max", "1e6"]) == 2
+    assert "--t-max must be smaller: a certificate of two runs of 1000016 tokens takes" in capsys.readouterr().err
+    assert time.monotonic() - begun < 20
