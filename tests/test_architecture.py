@@ -45,7 +45,7 @@ ONLY_IMPORTER = {
     "matplotlib": {"plotting"},
     "torch": {"networks.huggingface", "networks.training"},
     "transformers": {"networks.huggingface", "networks.training"},
-    "typer": {"cli"},
+    "cyclopts": {"cli"},
 }
 
 
@@ -166,7 +166,7 @@ def test_import_is_light():
     code = "import json, sys; import relaymodel; print(json.dumps(sorted(sys.modules)))"
     loaded = json.loads(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
     tops = {name.split(".")[0] for name in loaded}
-    assert tops & {"sympy", "scipy", "matplotlib", "torch", "transformers", "flint", "typer", "mpmath"} == set()
+    assert tops & {"sympy", "scipy", "matplotlib", "torch", "transformers", "flint", "cyclopts", "mpmath"} == set()
     assert {name for name in loaded if name.startswith("relaymodel.")} == set()
 
 

@@ -1,13 +1,14 @@
 """The program: its commands, and how it ends."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+from cyclopts import App, CycloptsError, exceptions
 
 from relaymodel import __version__
+from relaymodel.checks import one_line
 from relaymodel.cli.certificate import certify
 from relaymodel.cli.claims import reproduce
 from relaymodel.cli.control import control
@@ -15,6 +16,8 @@ from relaymodel.cli.curves import exponent
 from relaymodel.cli.fitting import fit
 from relaymodel.cli.models import bound, influence, simulate
 from relaymodel.cli.networks import measure
+from relaymodel.cli.options import ARGUMENTS
+from relaymodel.cli.page import Page
 from relaymodel.cli.sweep import sweep
 from relaymodel.cli.symbols import derive
 from relaymodel.cli.training import train
@@ -37,27 +40,20 @@ UNUSABLE = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,  # plain text, on a terminal as in a file
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+RENAMED = {"steps": "--t-max", "level": "--hold", "strength": "--bias", "t_min": "--t-min", "t_max": "--t-max"}
+"""What the package calls otherwise than the command line."""
+
+app = App(
+    "relaymodel",
+    help="How much does a transformer remember of its prompt?  The linear relay model, solved exactly.",
+    help_format="plaintext",
+    help_formatter=Page(),
+    group_arguments=ARGUMENTS,
+    version=f"relaymodel {__version__}",
+    suppress_keyboard_interrupt=False,
 )
 for command in (derive, influence, sweep, simulate, exponent, fit, bound, control, measure, certify, train, reproduce):
-    app.command()(command)
-
-
-@app.callback(invoke_without_command=True)
-def start(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """How much does a transformer remember of its prompt?  The linear relay model, solved exactly."""
-    if version:
-        print(f"relaymodel {__version__}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        print(WELCOME, end="")
+    app.command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal without Greek must not fail a report
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        status = _run(sys.argv[1:] if arguments is None else list(arguments))
+        status = _run(given)
         _flush()
     except BrokenPipeError:
         status = BROKEN_PIPE
@@ -78,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         below_the_bar = "\n" * sys.stderr.isatty()
         print(f"{below_the_bar}relaymodel: interrupted", file=sys.stderr)
         status = INTERRUPTED
-    except (ValueError, TypeError, OSError, ArithmeticError, ImportError) as error:
-        print(f"relaymodel: {_one_line(error)}", file=sys.stderr)
+    except Exception as error:
+        print(f"relaymodel: {_one_line(error, given)}", file=sys.stderr)
         status = UNUSABLE
     if status:
         _abandon_output()
@@ -88,29 +85,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     """Parse and execute; return the exit code, or raise what the command raised."""
+    if not arguments:
+        print(WELCOME, end="")
+        return 0
     try:
-        # not through the command's own main(), which has its own mind about errors and exit codes
-        with typer.main.get_command(app).make_context("relaymodel", arguments) as context:
-            context.command.invoke(context)
-    except typer.Exit as end:
-        return end.exit_code
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    except Exception as error:
-        # a usage error, whose class has moved between versions of Typer
-        if not hasattr(error, "format_message"):
-            raise
-        command_path = getattr(getattr(error, "ctx", None), "command_path", "relaymodel")
-        raise ValueError(f"{error.format_message().rstrip('.')}; see {command_path} --help") from None
-    return 0
+        command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise ValueError(_usage(error, arguments)) from None
+    return command(*bound.args, **bound.kwargs) or 0
 
 
-def _one_line(error: Exception) -> str:
+def _usage(error: CycloptsError, arguments: Sequence[str]) -> str:
+    """Return what is wrong with options or arguments."""
+    known = next((name for name in arguments[:1] if name in app), None)
+    name = "" if error.argument is None else error.argument.name
+    if isinstance(error, exceptions.CoercionError):
+        return str(error.__cause__ or error.msg or error)  # from the option's own parser
+    if isinstance(error, exceptions.UnknownCommandError):
+        message = f"No such command {arguments[0]!r}"
+    elif isinstance(error, exceptions.UnknownOptionError):
+        message = f"No such option {error.token.keyword or error.token.value}"
+    elif isinstance(error, exceptions.MissingArgumentError):
+        given = any(word.partition("=")[0] == name for word in arguments)
+        message = f"Option {name} requires an argument" if given else f"Missing argument {name!r}"
+    elif isinstance(error, exceptions.UnusedCliTokensError):
+        message = f"Got unexpected extra argument {' '.join(error.unused_tokens or [])}"
+    else:
+        message = str(error)
+    return f"{message.rstrip('.')}; see {'relaymodel' if known is None else f'relaymodel {known}'} --help"
+
+
+def _one_line(error: Exception, arguments: Sequence[str]) -> str:
     """Return an error's message in one line, with the file first if the system names one."""
     message = str(error)
     if isinstance(error, OSError) and error.strerror:
         message = f"{error.filename or 'cannot write'}: {error.strerror}"
-    return " ".join(message.split()) or type(error).__name__
+    elif isinstance(error, MemoryError):
+        message = f"the memory does not suffice{f' ({message})' if message else ''}; ask for less at once"
+    elif isinstance(error, RecursionError):
+        message = "the input is nested too deeply"
+    elif not isinstance(error, (ValueError, TypeError, OSError, ArithmeticError, ImportError)):
+        message = f"unexpected {type(error).__name__}: {message}"
+    return one_line(_as_typed(message, arguments)) or type(error).__name__
+
+
+def _as_typed(message: str, arguments: Sequence[str]) -> str:
+    """Return a message of the package with the option that was typed where it begins with the package's name for it."""
+    begin = re.match(r"(\w+)(?= (?:must|needs)\b)", message)
+    if begin is None or not arguments or arguments[0] not in app:
+        return message
+    options = {name for argument in app[arguments[0]].assemble_argument_collection() for name in argument.names}
+    name = f"--{begin[1].replace('_', '-')}"
+    renamed = name if name in options else RENAMED.get(begin[1], "")
+    return renamed + message[begin.end() :] if renamed in options else message
 
 
 def _abandon_output() -> None:

@@ -4,25 +4,24 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from relaymodel.cli.options import Force, Json
-from relaymodel.cli.output import claim, print_json
+from relaymodel.cli.options import NETWORK, OUTPUT, Force, Json, option
+from relaymodel.cli.output import claim, folder, print_json, say, written
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the report.")] = Path("report"),
+    *,
+    out: Annotated[Path, option("--out", "DIR", "Folder for the report.", folder, OUTPUT)] = Path("report"),
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="MODEL", help="Also measure this trained model (folder, GGUF file, hub name)."),
+        option("--model", "MODEL", "Also measure this trained model (folder, GGUF file, hub name).", group=NETWORK),
     ] = None,
     training: Annotated[
         Path | None,
-        typer.Option("--training", metavar="DIR", help="Also show what `relaymodel train TEXT --arms` found in DIR."),
+        option("--training", "DIR", "Also show what `relaymodel train TEXT --arms` found in DIR.", folder, NETWORK),
     ] = None,
     json: Json = False,
     force: Force = False,
-) -> None:
+) -> int:
     """Check every claim and write a report.
 
     The whole argument is worked out, with figures and data, in a folder whose index.html can be read offline. The exit
@@ -31,18 +30,17 @@ def reproduce(
     claim(out, force=force)
     from relaymodel.report import reproduce
 
-    result = reproduce(
+    report = reproduce(
         out, model=model, training=training, overwrite=force, progress=_progress if sys.stderr.isatty() else None
     )
-    print(f"wrote {out / 'index.html'}", file=sys.stderr)
+    written(out / "index.html")
     if json:
-        claims = [{"title": c.title, "finding": c.finding, "passed": bool(c.passed)} for c in result.claims]
-        print_json({"passed": bool(result.passed), "claims": claims})
+        claims = [{"title": c.title, "finding": c.finding, "passed": bool(c.passed)} for c in report.claims]
+        print_json({"passed": bool(report.passed), "claims": claims})
     else:
-        for c in result.claims:
-            print(f"{'holds ' if c.passed else 'FAILS '}  {c.title}\n          {c.finding}")
-    if not result.passed:
-        raise typer.Exit(1)
+        for c in report.claims:
+            say(f"{'holds ' if c.passed else 'FAILS '}  {c.title}\n          {c.finding}")
+    return 0 if report.passed else 1
 
 
 def _progress(done: int, total: int, title: str) -> None:

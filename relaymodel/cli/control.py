@@ -5,27 +5,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from relaymodel.checks import Number
 from relaymodel.cli.numbers import number, text, whole
-from relaymodel.cli.options import (
-    Csv,
-    Depth,
-    Force,
-    Json,
-    LastTime,
-    Plot,
-    Points,
-    Prompt,
-    Relay,
-    Residual,
-    Times,
-    build_model,
-    build_times,
-    describe_layers,
-)
-from relaymodel.cli.output import Output, print_json, print_table
+from relaymodel.cli.options import CONTROL, GridOptions, ModelOptions, describe_layers, option, options
+from relaymodel.cli.output import Output, print_table, say
 from relaymodel.model import RelayModel
 
 if TYPE_CHECKING:
@@ -34,43 +17,60 @@ if TYPE_CHECKING:
     from relaymodel.control import BiasLimit, ReminderPlan
     from relaymodel.simulation import ConstantShare, EvenReminders, PromptBias, ReminderBlocks, Reminders
 
-Columns = dict[str, Sequence[Any]]
+
+@options
+class BiasOptions:
+    """A bias on the prompt's keys."""
+
+    bias: Annotated[
+        Number | None,
+        option("--bias", "B", "Strength of the bias B log(1+t/P) on the prompt's keys.  [default: 1]", number, CONTROL),
+    ] = None
+    share: Annotated[
+        Number | None, option("--share", "C", "Hold the prompt's share of the attention at C instead.", number, CONTROL)
+    ] = None
+
+    def chosen(self, default: Number | None = None) -> "PromptBias | ConstantShare | None":
+        """Return it, or one of strength `default`, or None."""
+        from relaymodel.simulation import ConstantShare, PromptBias
+
+        if self.bias is not None and self.share is not None:
+            raise ValueError(
+                f"--bias must not be given together with --share, got {self.bias} and {self.share}; choose one"
+            )
+        if self.share is not None:
+            return ConstantShare(self.share)
+        strength = default if self.bias is None else self.bias
+        return None if strength is None else PromptBias(strength)
+
+
+@options
+class ReminderOptions:
+    """The prompt's text, returned."""
+
+    every: Annotated[
+        int | None, option("--every", "M", "Return the prompt's text every M tokens.", whole(), CONTROL)
+    ] = None
+    length: Annotated[
+        int | None,
+        option("--length", "R", "Tokens of each such reminder, with --every or --hold.", whole(), CONTROL),
+    ] = None
+    hold: Annotated[
+        Number | None,
+        option("--hold", "D", "Plan the fewest reminders that hold D(t) at this level or above.", number, CONTROL),
+    ] = None
+    horizon: Annotated[
+        int | None, option("--horizon", "T", "Hold it for T tokens only.  [default: for ever]", whole(), CONTROL)
+    ] = None
 
 
 def control(
-    prompt: Prompt = "64",
-    depth: Depth = None,
-    relay: Relay = "1",
-    residual: Residual = "1",
-    bias: Annotated[
-        str | None,
-        typer.Option(
-            "--bias", metavar="B", help="Strength of the bias B log(1+t/P) on the prompt's keys.  [default: 1]"
-        ),
-    ] = None,
-    share: Annotated[
-        str | None, typer.Option("--share", metavar="C", help="Hold the prompt's share of the attention at C instead.")
-    ] = None,
-    every: Annotated[
-        str | None, typer.Option("--every", metavar="M", help="Return the prompt's text every M tokens.")
-    ] = None,
-    length: Annotated[
-        str | None, typer.Option("--length", metavar="R", help="Tokens of each such reminder, with --every or --hold.")
-    ] = None,
-    hold: Annotated[
-        str | None,
-        typer.Option("--hold", metavar="D", help="Plan the fewest reminders that hold D(t) at this level or above."),
-    ] = None,
-    horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="T", help="Hold it for T tokens only.  [default: for ever]")
-    ] = None,
-    t: Times = None,
-    t_max: LastTime = None,
-    points: Points = None,
-    json: Json = False,
-    csv: Csv = None,
-    plot: Plot = None,
-    force: Force = False,
+    *,
+    model: ModelOptions = ModelOptions(),
+    bias: BiasOptions = BiasOptions(),
+    reminders: ReminderOptions = ReminderOptions(),
+    grid: GridOptions = GridOptions(),
+    output: Output = Output(),
 ) -> None:
     """Stop the decay: by a bias on the prompt's keys, or by reminders.
 
@@ -78,44 +78,45 @@ def control(
     --length the plateau that reminders hold; --hold the fewest reminders that hold a level. The table compares D(t)
     with the influence left alone. A bias and reminders together are simulated.
     """
-    output = Output(json, csv, plot, force)
-    model = build_model(prompt, depth, relay, residual, "0")
-    times = _whole(build_times(t, t_max, points))
-    if horizon is not None and hold is None:
+    from relaymodel.simulation import PromptBias, Reminders
+
+    output.check()
+    relay, times = model.build(), _whole(grid.times())
+    if output.plot is not None and len(set(times)) < 2:
+        raise ValueError("--plot must have at least two different t to draw")
+    if reminders.horizon is not None and reminders.hold is None:
         raise ValueError(
-            f"--horizon must be given with --hold, got {horizon} alone; --t-max is the last t of the table"
+            f"--horizon must be given with --hold, got {reminders.horizon} alone; --t-max is the last t of the table"
         )
-    if hold is not None:
-        for option, value in (("--bias", bias), ("--share", share), ("--every", every)):
+    if reminders.hold is not None:
+        for name, value in (("--bias", bias.bias), ("--share", bias.share), ("--every", reminders.every)):
             if value is not None:
-                raise ValueError(f"--hold plans reminders by itself, without {option}, got {option} {value}")
-        _plan(output, model, times, hold, horizon, length)
+                raise ValueError(f"--hold plans reminders by itself, without {name}, got {name} {value}")
+        _plan(output, relay, times, reminders.hold, reminders.horizon, reminders.length)
         return
-    if bias is not None and share is not None:
-        raise ValueError(f"--bias must not be given together with --share, got {bias} and {share}; choose one")
-    if (every is None) != (length is None):
+    chosen = bias.chosen()
+    if (reminders.every is None) != (reminders.length is None):
         raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
-    schedule = None if every is None or length is None else _reminders(every, length)
-    if schedule is None or bias is not None or share is not None:
-        _bias(output, model, times, bias, share, schedule)
+    schedule = None
+    if reminders.every is not None and reminders.length is not None:
+        schedule = Reminders(reminders.every, reminders.length)
+    if schedule is None or chosen is not None:
+        _bias(output, relay, times, chosen or PromptBias(1), schedule)
     else:
-        _remind(output, model, times, schedule)
+        _remind(output, relay, times, schedule)
 
 
 def _bias(
     output: Output,
     model: RelayModel,
     times: list[int],
-    bias: str | None,
-    share: str | None,
+    chosen: "PromptBias | ConstantShare",
     schedule: "Reminders | None",
 ) -> None:
     """Show what a bias does, alone or together with reminders."""
     from relaymodel.control import bias_limit, biased_influence
-    from relaymodel.simulation import ConstantShare, PromptBias, Simulation
+    from relaymodel.simulation import PromptBias, Simulation
 
-    chosen: PromptBias | ConstantShare
-    chosen = PromptBias(number("--bias", bias or "1")) if share is None else ConstantShare(number("--share", share))
     facts: dict[str, Any] = {}
     lines = [f"bias: {_name(chosen)}"]
     if schedule is None:
@@ -178,18 +179,15 @@ def _remind(output: Output, model: RelayModel, times: list[int], schedule: "Remi
 
 
 def _plan(
-    output: Output, model: RelayModel, times: list[int], hold: str, horizon: str | None, length: str | None
+    output: Output, model: RelayModel, times: list[int], level: Number, horizon: int | None, length: int | None
 ) -> None:
     """Show the fewest reminders that hold a level."""
     from relaymodel.control import plan_reminders, reminder_influence
     from relaymodel.exact import influence
     from relaymodel.simulation import EvenReminders, Reminders
 
-    last = None if horizon is None else whole("--horizon", horizon)
-    plan = plan_reminders(
-        model, number("--hold", hold), last, length=None if length is None else whole("--length", length)
-    )
-    times = [at for at in times if last is None or at <= last] or [1]
+    plan = plan_reminders(model, level, horizon, length=length)
+    times = [at for at in times if horizon is None or at <= horizon] or [1]
     facts: dict[str, Any] = {
         "level": float(plan.level),
         "tokens": plan.tokens,
@@ -204,7 +202,7 @@ def _plan(
         facts |= {"density": float(plan.reminders.density), "block": plan.reminders.block}
     elif plan.reminders is not None:
         facts["blocks"] = [list(block) for block in plan.reminders.blocks]
-    for_ever = "for ever" if last is None else f"up to t = {text(last)}"
+    for_ever = "for ever" if horizon is None else f"up to t = {text(horizon)}"
     lines = [f"to hold D(t) >= {text(plan.level)} {for_ever}: {_describe_plan(plan)}", plan.reasons]
     alone = influence(model, _floats(times)).tolist()
     values = alone if plan.reminders is None else reminder_influence(model, plan.reminders, _floats(times)).tolist()
@@ -296,25 +294,18 @@ def _finish(
     from relaymodel.exact import influence
 
     alone = influence(model, _floats(times)).tolist()
-    if output.plot is not None and len(set(times)) < 2:
-        raise ValueError("--plot must have at least two different t to draw")
     described = {"prompt": str(model.prompt), "layers": describe_layers(model)}
-    output.write_table({"t": times, "distance": values, "uncontrolled": alone}, {**provenance, **described})
+    columns = {"t": times, "influence": values, "uncontrolled": alone}
+    output.write_table(columns, {**provenance, **described})
     output.write_figure(draw)
-    if output.json:
-        print_json({**facts, "t": times, "influence": values, "uncontrolled": alone})
-        return
-    print(f"prompt of {text(model.prompt)} tokens, {describe_layers(model)}")
-    for line in lines:
-        print(line)
-    print()
-    print_table({"t": times, "influence": values, "left_alone": alone})
 
+    def show() -> None:
+        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model)}")
+        for line in (*lines, ""):
+            say(line)
+        print_table(columns)
 
-def _reminders(every: str, length: str) -> "Reminders":
-    from relaymodel.simulation import Reminders
-
-    return Reminders(whole("--every", every), whole("--length", length))
+    output.show({**facts, **columns}, show)
 
 
 def _name(bias: "PromptBias | ConstantShare") -> str:

@@ -1,33 +1,46 @@
-"""Commands that read a measured or simulated curve from a file."""
+"""The command that estimates exponents of a curve in a file, and what it shares with the command that fits one."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from relaymodel.cli.inputs import Start
 from relaymodel.cli.numbers import time, whole
-from relaymodel.cli.options import Csv, Force, Json, Plot
-from relaymodel.cli.output import Output, print_json, print_table
+from relaymodel.cli.options import FIT, option, options
+from relaymodel.cli.output import Output, filename, print_table, say
 from relaymodel.curve import Curve
+from relaymodel.display import figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+CurveFile = Annotated[Path, option("FILE", "FILE", "A CSV file with columns t and distance (or influence).", filename)]
 
-def exponent(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file with columns t and distance.")],
+
+@options
+class WindowOptions:
+    """Which curve of a file, and from where to where."""
+
     layer: Annotated[
-        str | None, typer.Option("--layer", metavar="K", help="Which layer, if the file holds several.")
-    ] = None,
-    t_min: Annotated[
-        str | None, typer.Option("--t-min", metavar="T", help="Start of the fit.  [default: 16, if the curve allows]")
-    ] = None,
-    t_max: Annotated[str | None, typer.Option("--t-max", metavar="T", help="End of the fit.")] = None,
-    json: Json = False,
-    csv: Csv = None,
-    plot: Plot = None,
-    force: Force = False,
-) -> None:
+        int | None,
+        option("--layer", "K", "Which layer, if the file holds several.", whole(least=-(10**9)), FIT),
+    ] = None
+    t_min: Start = None
+    t_max: Annotated[float | None, option("--t-max", "T", "End of the fit.", time, FIT)] = None
+
+    @property
+    def span(self) -> dict[str, Any]:
+        """The window, as estimators take it."""
+        return {"t_min": self.t_min, "t_max": self.t_max}
+
+
+def demand_file(path: Path) -> None:
+    """Raise `FileNotFoundError` unless there is a file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"FILE must be a CSV file with columns t and distance, and there is none at {path}")
+
+
+def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), output: Output = Output()) -> None:
     """Estimate exponents of a curve in a file.
 
     A power law is fitted to a window, local exponents -dlogD/dlogt are estimated, and their limit at t to infinity is
@@ -35,54 +48,52 @@ def exponent(
     """
     from relaymodel.inference import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit_power_law
 
-    output = Output(json, csv, plot, force)
-    chosen = None if layer is None else whole("--layer", layer, least=-(10**9))
-    start = None if t_min is None else time("--t-min", t_min)
-    end = None if t_max is None else time("--t-max", t_max)
-    if not file.is_file():
-        raise FileNotFoundError(f"FILE must be a CSV file with columns t and distance, and there is none at {file}")
-    curve = Curve.from_csv(file, layer=chosen)
-    law = fit_power_law(curve, t_min=start, t_max=end)
-    local = estimate_exponent(curve, t_min=start, t_max=end)
+    output.check()
+    demand_file(file)
+    curve = Curve.from_csv(file, layer=window.layer)
+    law = fit_power_law(curve, **window.span)
+    local = estimate_exponent(curve, **window.span)
     limit = reason = None
     try:
-        limit = extrapolate_exponent(curve, t_min=start, t_max=end)
+        limit = extrapolate_exponent(curve, **window.span)
     except UnderdeterminedError as error:
         reason = str(error)
     columns = {"t": local.t.tolist(), "alpha": local.alpha.tolist(), "stderr": local.stderr.tolist()}
+    if not all(map(math.isfinite, (law.value, law.stderr, *columns["alpha"], *columns["stderr"]))):
+        raise ValueError(f"{file} must hold a curve that determines an exponent and its error, and it does not")
     output.write_table(columns, {**curve.provenance, "source": f"local exponents of {file}"})
 
     def draw() -> "Figure":
         from relaymodel.plotting import panels, plot_local_exponent, plot_power_law
 
-        figure = panels(2)
-        plot_power_law(curve, law, ax=figure.axes[0])
-        plot_local_exponent(local, ax=figure.axes[1])
-        return figure
+        whole = panels(2)
+        plot_power_law(curve, law, ax=whole.axes[0])
+        plot_local_exponent(local, ax=whole.axes[1])
+        return whole
 
     output.write_figure(draw)
-    if json:
-        result: dict[str, Any] = {"alpha": law.alpha, "stderr": law.stderr, "window": list(law.window)}
-        result |= {"adequate": bool(law.adequate), "local": columns}
-        result["limit"] = None if limit is None else {"value": limit.value, "stderr": limit.stderr}
-        print_json(result if reason is None else {**result, "limit_reason": reason})
-        return
-    verdict = "describes the window" if law.adequate else "does not describe the window"
-    print(f"power law    alpha = {_figure(law.alpha, law.stderr)} from t = {law.window[0]:.6g} to {law.window[1]:.6g}")
-    print(f"             noise alone: {law.noise_stderr:.2g}; a pure power law {verdict} (p = {law.p_value:.2g}),")
-    print(f"             alpha drifts by {_figure(law.drift, law.drift_stderr)} from its start to its end")
-    found = (
-        reason
-        if limit is None
-        else f"alpha = {_figure(limit.value, limit.stderr)} (95 %: {limit.lower:.3g} to {limit.upper:.3g})"
-    )
-    print(f"limit        {found}\n")
-    table = {"t": columns["t"], "local_alpha": columns["alpha"], "stderr": columns["stderr"]}
-    print_table(table, {"local_alpha": 4, "stderr": 2}, thin=True)
+    result: dict[str, Any] = {"alpha": law.value, "stderr": law.stderr, "window": list(law.window)}
+    result |= {"adequate": bool(law.adequate), "local": columns}
+    result["limit"] = None if limit is None else {"value": limit.value, "stderr": limit.stderr}
+    result |= {} if reason is None else {"limit_reason": reason}
+
+    def lines() -> None:
+        verdict = "describes the window" if law.adequate else "does not describe the window"
+        say(
+            f"power law    alpha = {_figure(law.value, law.stderr)} from t = {law.window[0]:.6g} to {law.window[1]:.6g}"
+        )
+        say(f"             noise alone: {law.noise_stderr:.2g}; a pure power law {verdict} (p = {law.p_value:.2g}),")
+        say(f"             alpha drifts by {_figure(law.drift, law.drift_stderr)} from its start to its end")
+        found = reason
+        if limit is not None:
+            found = f"alpha = {_figure(limit.value, limit.stderr)} (95 %: {limit.lower:.3g} to {limit.upper:.3g})"
+        say(f"limit        {found}\n")
+        table = {"t": columns["t"], "local_alpha": columns["alpha"], "stderr": columns["stderr"]}
+        print_table(table, {"local_alpha": 4, "stderr": 2}, thin=True)
+
+    output.show(result, lines)
 
 
 def _figure(value: float, error: float) -> str:
     """Return value +- error in characters that every terminal has."""
-    from relaymodel.display import figure
-
     return figure(value, error).replace("±", "+-")

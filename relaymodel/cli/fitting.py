@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from relaymodel.checks import show
-from relaymodel.cli.numbers import number, time, whole
-from relaymodel.cli.options import Csv, Force, Json, Plot
-from relaymodel.cli.output import Output, print_json
+from relaymodel.cli.curves import CurveFile, WindowOptions, demand_file
+from relaymodel.cli.numbers import number, whole
+from relaymodel.cli.options import FIT, flag, option, options
+from relaymodel.cli.output import Output, say
 from relaymodel.curve import Curve, read_curves
 
 if TYPE_CHECKING:
@@ -20,30 +19,37 @@ FREE = "fit"
 NAMES = ("relay", "depth", "position", "bias")
 
 
-def fit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file with columns t and distance.")],
-    layer: Annotated[
-        str | None, typer.Option("--layer", metavar="K", help="Which layer, if the file holds several.")
-    ] = None,
+def _held(name: str, text: str) -> float | None:
+    """Return the value to hold, or None to fit."""
+    return None if text == FREE else float(number(name, text))
+
+
+@options
+class FitOptions:
+    """What is held and what is fitted."""
+
     all_layers: Annotated[
-        bool, typer.Option("--all-layers", help="Fit all layers of the file at once, layer K with depth K.")
-    ] = False,
+        bool, flag("--all-layers", "Fit all layers of the file at once, layer K with depth K.", FIT)
+    ] = False
     prompt: Annotated[
-        str | None, typer.Option("--prompt", metavar="P", help="Number of prompt tokens.  [default: the file's]")
-    ] = None,
-    relay: Annotated[str, typer.Option("--relay", metavar="X", help="Relay strength to hold, or fit.")] = FREE,
-    depth: Annotated[str, typer.Option("--depth", metavar="L", help="Depth to hold, or fit.")] = FREE,
-    position: Annotated[str, typer.Option("--position", metavar="X", help="Position exponent, or fit.")] = "0",
-    bias: Annotated[str, typer.Option("--bias", metavar="X", help="Prompt-key bias beta, or fit.")] = "0",
-    t_min: Annotated[
-        str | None, typer.Option("--t-min", metavar="T", help="Start of the fit.  [default: 16, if the curve allows]")
-    ] = None,
-    t_max: Annotated[str | None, typer.Option("--t-max", metavar="T", help="End of the fit.")] = None,
-    robust: Annotated[bool, typer.Option("--robust", help="Let outliers count for little.")] = False,
-    json: Json = False,
-    csv: Csv = None,
-    plot: Plot = None,
-    force: Force = False,
+        int | None, option("--prompt", "P", "Number of prompt tokens.  [default: the file's]", whole(), FIT)
+    ] = None
+    relay: Annotated[
+        float | None, option("--relay", "X|fit", "Relay strength to hold.  [default: fit]", _held, FIT)
+    ] = None
+    depth: Annotated[float | None, option("--depth", "L|fit", "Depth to hold.  [default: fit]", _held, FIT)] = None
+    position: Annotated[float | None, option("--position", "X|fit", "Position exponent to hold.", _held, FIT)] = 0
+    bias: Annotated[float | None, option("--bias", "X|fit", "Prompt-key bias beta to hold.", _held, FIT)] = 0
+    robust: Annotated[bool, flag("--robust", "Let outliers count for little.", FIT)] = False
+
+
+def fit(
+    file: CurveFile,
+    /,
+    *,
+    window: WindowOptions = WindowOptions(),
+    options: FitOptions = FitOptions(),
+    output: Output = Output(),
 ) -> None:
     """Fit the relay model to a curve in a file, and compare it with other laws.
 
@@ -53,33 +59,25 @@ def fit(
     from relaymodel.inference import UnderdeterminedError, compare_laws, fit_power_law
     from relaymodel.inference import fit as fit_relay
 
-    output = Output(json, csv, plot, force)
-    if all_layers and layer is not None:
+    output.check()
+    if options.all_layers and window.layer is not None:
         raise ValueError("--layer must not be given together with --all-layers; choose one")
-    if all_layers and depth != FREE:
+    if options.all_layers and options.depth is not None:
         raise ValueError("--depth must not be given together with --all-layers, where layer K has depth K")
-    chosen = None if layer is None else whole("--layer", layer, least=-(10**9))
-    values = {"relay": relay, "depth": depth, "position": position, "bias": bias}
-    held = {name: _held(f"--{name}", text) for name, text in values.items()}
-    P = None if prompt is None else whole("--prompt", prompt)
-    span = {
-        "t_min": None if t_min is None else time("--t-min", t_min),
-        "t_max": None if t_max is None else time("--t-max", t_max),
-    }
-    if not file.is_file():
-        raise FileNotFoundError(f"FILE must be a CSV file with columns t and distance, and there is none at {file}")
-    curves = _layers(file) if all_layers else {1: Curve.from_csv(file, layer=chosen)}
+    held = {name: getattr(options, name) for name in NAMES}
+    demand_file(file)
+    curves = _layers(file) if options.all_layers else {1: Curve.from_csv(file, layer=window.layer)}
     curve = next(iter(curves.values()))
-    found = fit_relay(curves if all_layers else curve, prompt=P, **held, **span, robust=robust)
+    given = curves if options.all_layers else curve
+    found = fit_relay(given, prompt=options.prompt, **held, **window.span, robust=options.robust)
     laws = reason = None
     try:
-        laws = None if all_layers else compare_laws(curve, prompt=P, **span)
+        laws = None if options.all_layers else compare_laws(curve, prompt=options.prompt, **window.span)
     except UnderdeterminedError as error:
         reason = str(error)
-    law = fit_power_law(curve, **span)
-    output.write_table(
-        _table(curves, found, layered=all_layers), {**curve.provenance, "source": f"relay fit of {file}"}
-    )
+    law = fit_power_law(curve, **window.span)
+    table = _table(curves, found, layered=options.all_layers)
+    output.write_table(table, {**curve.provenance, "source": f"relay fit of {file}"})
 
     def draw() -> "Figure":
         from relaymodel.plotting import panels, plot_fit, plot_residuals
@@ -89,32 +87,28 @@ def fit(
         plot_residuals(curve, found, law, ax=figure.axes[1])
         return figure
 
+    def lines() -> None:
+        for name in NAMES:
+            say(f"{name:<13}{getattr(found, name)}")
+        for k, amplitude in zip(curves, found.amplitude, strict=True):
+            say(f"{f'factor {k}' if options.all_layers else 'factor':<13}{amplitude}")
+        verdict = "describes" if found.adequate else "does not describe"
+        say(f"window       t = {found.window[0]:.6g} to {found.window[1]:.6g}, {found.points} points")
+        say(f"noise        {found.scatter:.2g} in log D, correlated over {found.correlation_length:.3g} tokens")
+        say(f"adequacy     the relay model {verdict} the window (p = {found.p_value:.2g})")
+        say(f"             {found.identifiability}")
+        if reason is not None:
+            say(f"\nlaws         {reason}")
+        if laws is not None:
+            say("\nother laws, each with all its parameters fitted, the relay model's too, whatever is held above")
+            say(f"{'law':<26}{'AICc':>9}  {'weight':>8}  parameters")
+            for fitted in laws.fits:
+                listed = ", ".join(f"{key} = {value:.4g}" for key, value in fitted.parameters.items())
+                say(f"{fitted.name:<26}{fitted.aicc - laws.best.aicc:>+9.2f}  {fitted.weight:>8.2g}  {listed}")
+            say(laws.verdict)
+
     output.write_figure(draw)
-    if json:
-        print_json(_json(found, laws))
-        return
-    for name in NAMES:
-        print(f"{name:<13}{getattr(found, name)}")
-    for k, amplitude in zip(curves, found.amplitude, strict=True):
-        print(f"{f'factor {k}' if all_layers else 'factor':<13}{amplitude}")
-    verdict = "describes" if found.adequate else "does not describe"
-    print(f"window       t = {found.window[0]:.6g} to {found.window[1]:.6g}, {found.points} points")
-    print(f"noise        {found.scatter:.2g} in log D, correlated over {found.correlation_length:.3g} tokens")
-    print(f"adequacy     the relay model {verdict} the window (p = {found.p_value:.2g})")
-    print(f"             {found.identifiability}")
-    if reason is not None:
-        print(f"\nlaws         {reason}")
-    if laws is not None:
-        print(f"\n{'law':<26}{'AICc':>9}  {'weight':>8}  parameters")
-        for fitted in laws.fits:
-            listed = ", ".join(f"{key} = {value:.4g}" for key, value in fitted.parameters.items())
-            print(f"{fitted.name:<26}{fitted.aicc - laws.best.aicc:>+9.2f}  {fitted.weight:>8.2g}  {listed}")
-        print(laws.verdict)
-
-
-def _held(option: str, text: str) -> float | None:
-    """Return the value to hold, or None to fit."""
-    return None if text == FREE else float(number(option, text))
+    output.show(_json(found, laws), lines)
 
 
 def _layers(file: Path) -> dict[int, Curve]:

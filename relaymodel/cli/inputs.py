@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from relaymodel.cli.numbers import whole
+from relaymodel import files
+from relaymodel.checks import Number, one_line
+from relaymodel.cli.numbers import number, time, whole
+from relaymodel.cli.options import DEEPEST, FIT, NETWORK, flag, option, options
+from relaymodel.cli.output import filename, say
 from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
     from relaymodel.networks.protocol import Network, Pairs
+    from relaymodel.simulation import PromptBias
 
 NUMPY = "untrained-numpy"
 ENGLISH = "english"
@@ -22,99 +25,127 @@ WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough f
 SPEED = 5e9  # floating-point operations a second, about: single rows and exponentials are among them
 PATIENCE = 30.0  # seconds of work about which nothing need be said
 UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
-LONGEST, DEEPEST = 10**6, 1000  # beyond, memory ends before patience
+LONGEST = 10**6  # beyond, memory ends before patience
 
-PromptA = Annotated[Path | None, typer.Option("--prompt-a", metavar="FILE", help="Text of prompt A.")]
-PromptB = Annotated[Path | None, typer.Option("--prompt-b", metavar="FILE", help="Text of prompt B.")]
-Continuation = Annotated[
-    str | None,
-    typer.Option(
-        "--continuation",
-        metavar="FILE|random|generated|english",
-        help="A text file; random tokens; written by the model after prompt A; or Python's documentation.  "
-        "[default: english, for untrained-numpy random]",
+Model = Annotated[
+    str,
+    option(
+        "MODEL",
+        "MODEL",
+        "untrained-numpy (random weights, NumPy alone), or a causal model of transformers: a folder, a GGUF file, a "
+        "hub name; with --untrained also a config.json.",
     ),
 ]
-PromptLength = Annotated[str, typer.Option("--prompt", metavar="P", help="Tokens of each prompt.")]
-Length = Annotated[str, typer.Option("--t-max", metavar="T", help="Tokens of the continuation.")]
-BiasStrength = Annotated[
-    str, typer.Option("--bias", metavar="B", help="Add B log(1 + t/P) to the logits of the prompt's keys.")
+Start = Annotated[
+    float | None, option("--t-min", "T", "Start of the fit.  [default: 16, if the curve allows]", time, FIT)
 ]
-Untrained = Annotated[bool, typer.Option("--untrained", help="Its architecture, random weights.")]
-NumpyDepth = Annotated[
-    str | None, typer.Option("--depth", metavar="L", help="Layers of untrained-numpy.  [default: 12]")
-]
-Seed = Annotated[str, typer.Option("--seed", metavar="S", help="Of random weights, tokens and pieces.")]
 
 
-def check_prompts(prompt_a: Path | None, prompt_b: Path | None) -> None:
-    """Raise `ValueError` or `FileNotFoundError` unless both prompts are files, or neither is given."""
-    if (prompt_a is None) != (prompt_b is None):
-        raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
-    for option, file in (("--prompt-a", prompt_a), ("--prompt-b", prompt_b)):
-        if file is not None and not file.is_file():
-            raise FileNotFoundError(f"{option} must be a text file, and there is none at {file}")
+@options
+class NetworkOptions:
+    """A network, two prompts and a continuation."""
 
+    untrained: Annotated[bool, flag("--untrained", "Its architecture, random weights.", NETWORK)] = False
+    depth: Annotated[
+        int | None, option("--depth", "L", "Layers of untrained-numpy.  [default: 12]", whole(DEEPEST), NETWORK)
+    ] = None
+    prompt_a: Annotated[Path | None, option("--prompt-a", "FILE", "Text of prompt A.", filename, NETWORK)] = None
+    prompt_b: Annotated[Path | None, option("--prompt-b", "FILE", "Text of prompt B.", filename, NETWORK)] = None
+    continuation: Annotated[
+        str | None,
+        option(
+            "--continuation",
+            "FILE|random|generated|english",
+            "A text file; random tokens; written by the model after prompt A; or Python's documentation.  "
+            "[default: english, for untrained-numpy random]",
+            group=NETWORK,
+        ),
+    ] = None
+    prompt: Annotated[
+        int | None,
+        option("--prompt", "P", "Tokens of each prompt.  [default: 64, to certify 16]", whole(LONGEST), NETWORK),
+    ] = None
+    t_max: Annotated[
+        int | None,
+        option(
+            "--t-max",
+            "T",
+            "Tokens of the continuation.  [default: 2048, to certify 256]",
+            whole(LONGEST, least=2),
+            NETWORK,
+        ),
+    ] = None
+    bias: Annotated[
+        Number, option("--bias", "B", "Add B log(1 + t/P) to the logits of the prompt's keys.", number, NETWORK)
+    ] = 0
+    seed: Annotated[int, option("--seed", "S", "Of random weights, tokens, pieces.", whole(least=0), NETWORK)] = 0
 
-def choose_network(
-    model: str, untrained: bool, depth: str | None, seed: int, dtype: str | None, length: int
-) -> "Network":
-    """Return the network that MODEL names."""
-    if model == NUMPY:
-        import numpy as np
+    def checked(self, model: str, *, prompt: int, t_max: int) -> "NetworkOptions":
+        """Return the options with a command's defaults in their places, the files looked at."""
+        if (self.prompt_a is None) != (self.prompt_b is None):
+            raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
+        for name, path in (("--prompt-a", self.prompt_a), ("--prompt-b", self.prompt_b)):
+            if path is not None and not path.is_file():
+                raise FileNotFoundError(f"{name} must be a text file, and there is none at {path}")
+        if self.depth is not None and model != NUMPY:
+            raise ValueError(f"--depth must be left out for a model that has its own, got {self.depth}")
+        continuation = self.continuation or ("random" if model == NUMPY else ENGLISH)
+        return replace(self, continuation=continuation, prompt=self.prompt or prompt, t_max=self.t_max or t_max)
 
-        from relaymodel.networks.transformer import Architecture, Transformer
+    @property
+    def log_bias(self) -> "PromptBias | None":
+        """The bias, if there is one."""
+        from relaymodel.simulation import PromptBias
 
-        if dtype not in (None, "float64"):
-            raise ValueError(f"--dtype must be left out for {NUMPY}, which computes in float64, got {dtype}")
-        shape = Architecture(
-            depth=12 if depth is None else whole("--depth", depth, most=DEEPEST),
-            width=WIDTH,
-            heads=HEADS,
-            vocabulary=256,
-            context=length,
-        )
-        need = 8 * shape.parameters + shape.memory(length)
-        demand_memory("--t-max, --prompt or --depth", need, f"a network of {shape.depth} layers on {length} tokens")
-        return Transformer.random(shape, np.random.default_rng(seed))
-    if depth is not None:
-        raise ValueError(f"--depth must be left out for a model that has its own, got {depth}")
-    from relaymodel.networks.huggingface import load
+        return PromptBias(self.bias) if self.bias else None
 
-    dtype = dtype or "float32"
-    if untrained:
-        network = load(model, untrained=True, seed=seed, dtype=dtype)
+    def network(self, model: str, dtype: str | None = None) -> "Network":
+        """Return the network that MODEL names, with room for prompt and continuation."""
+        length = (self.prompt or 0) + (self.t_max or 0)
+        if model == NUMPY:
+            import numpy as np
+
+            from relaymodel.networks.transformer import Architecture, Transformer
+
+            if dtype not in (None, "float64"):
+                raise ValueError(f"--dtype must be left out for {NUMPY}, which computes in float64, got {dtype}")
+            shape = Architecture(self.depth or 12, WIDTH, HEADS, vocabulary=256, context=length)
+            need = 8 * shape.parameters + shape.memory(length)
+            demand_memory("--t-max, --prompt or --depth", need, f"a network of {shape.depth} layers on {length} tokens")
+            return Transformer.random(shape, np.random.default_rng(self.seed))
+        from relaymodel.networks.huggingface import load
+
+        dtype = dtype or "float32"
+        if not self.untrained:
+            return load(model, dtype=dtype)
+        network = load(model, untrained=True, seed=self.seed, dtype=dtype)
         if network.context is not None and network.context < length:
-            network = load(model, untrained=True, seed=seed, dtype=dtype, context=length)
+            network = load(model, untrained=True, seed=self.seed, dtype=dtype, context=length)
         return network
-    return load(model, dtype=dtype)
 
+    def pairs(self, network: "Network", count: int) -> "Pairs":
+        """Return the texts: drawn together where no file gives the prompts, otherwise cut from the files in turn."""
+        from relaymodel.networks.protocol import Generated, Pairs, RandomTokens, draw_pairs
 
-def choose_texts(
-    network: "Network", a: Path | None, b: Path | None, source: str, count: int, P: int, steps: int, seed: int
-) -> "Pairs":
-    """Return the texts: drawn together where no file gives the prompts, otherwise cut from the files in turn."""
-    from relaymodel.networks.protocol import Generated, Pairs, RandomTokens, draw_pairs
-
-    file = source not in ("random", "generated", "english")
-    if a is None or b is None:
-        text = None if source == "random" else _text(source if file else ENGLISH)
-        length = 2 if source == "generated" else steps
-        drawn = draw_pairs(network, pairs=count, prompt=P, steps=length, text=text, seed=seed)
-        if source != "generated":
-            return drawn
-        facts = {"continuation": f"generated, seed {seed}; prompts english"}
-        return replace(drawn, continuation=Generated(steps, seed), provenance=facts)
-    one, other = _cut(network, a, count, P, "--prompt-a"), _cut(network, b, count, P, "--prompt-b")
-    if source == "random":
-        return Pairs(one, other, RandomTokens(steps, seed))
-    if source == "generated":
-        return Pairs(one, other, Generated(steps, seed))
-    if not file:
-        drawn = draw_pairs(network, pairs=count, prompt=P, steps=steps, text=_text(ENGLISH), seed=seed)
-        return replace(drawn, prompt_a=one, prompt_b=other, provenance={"continuation": "english"})
-    after = _cut(network, Path(source), count, steps, "--continuation")
-    return Pairs(one, other, after, provenance={"continuation": Path(source).name})
+        source, P, steps, seed = self.continuation or "", self.prompt or 0, self.t_max or 0, self.seed
+        named = source not in ("random", "generated", ENGLISH)
+        if self.prompt_a is None or self.prompt_b is None:
+            text = None if source == "random" else _text(source if named else ENGLISH)
+            length = 2 if source == "generated" else steps
+            drawn = draw_pairs(network, pairs=count, prompt=P, steps=length, text=text, seed=seed)
+            if source != "generated":
+                return drawn
+            facts = {"continuation": f"generated, seed {seed}; prompts english"}
+            return replace(drawn, continuation=Generated(steps, seed), provenance=facts)
+        one = _cut(network, self.prompt_a, count, P, "--prompt-a")
+        other = _cut(network, self.prompt_b, count, P, "--prompt-b")
+        if source in ("random", "generated"):
+            return Pairs(one, other, (RandomTokens if source == "random" else Generated)(steps, seed))
+        if not named:
+            drawn = draw_pairs(network, pairs=count, prompt=P, steps=steps, text=_text(ENGLISH), seed=seed)
+            return replace(drawn, prompt_a=one, prompt_b=other, provenance={"continuation": ENGLISH})
+        after = _cut(network, Path(source), count, steps, "--continuation")
+        return Pairs(one, other, after, provenance={"continuation": Path(source).name})
 
 
 def _cut(network: "Network", path: Path, count: int, length: int, option: str) -> Any:
@@ -143,25 +174,22 @@ def read_text(source: str, option: str, choices: str) -> str:
     path = Path(source)
     if not path.is_file():
         raise FileNotFoundError(f"{option} must be {choices} or a text file, and there is none at {source}")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8 text: {error}") from None
+    return files.read_text(path)
 
 
 def announce(operations: float) -> None:
-    """Say on stderr how long so much NumPy will take, if that is long.
+    """Say on stderr how long so much NumPy will take, if that is long."""
+    seconds = operations / SPEED
+    if seconds > PATIENCE:
+        say(f"relaymodel: this takes about {duration(seconds)}", file=sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, to the unit.
 
     >>> duration(90), duration(7200), duration(9e5)
     ('2 minutes', '2 hours', '10 days')
     """
-    seconds = operations / SPEED
-    if seconds > PATIENCE:
-        print(f"relaymodel: this takes about {duration(seconds)}", file=sys.stderr)
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words, to the unit."""
     unit, size = next((pair for pair in UNITS if seconds >= 1.5 * pair[1]), UNITS[-1])
     return f"{round(seconds / size)} {unit}"
 
@@ -173,4 +201,4 @@ def one_line_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(item.message) for item in caught if item.category is UserWarning):
-        print(f"relaymodel: warning: {' '.join(message.split())}", file=sys.stderr)
+        say(f"relaymodel: warning: {one_line(message)}", file=sys.stderr)

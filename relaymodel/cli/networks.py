@@ -4,79 +4,67 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from relaymodel.checks import choice, show
-from relaymodel.cli.inputs import (
-    DEEPEST,
-    LONGEST,
-    NUMPY,
-    BiasStrength,
-    Continuation,
-    Length,
-    NumpyDepth,
-    PromptA,
-    PromptB,
-    PromptLength,
-    Seed,
-    Untrained,
-    announce,
-    check_prompts,
-    choose_network,
-    choose_texts,
-    one_line_warnings,
-)
-from relaymodel.cli.numbers import number, time, whole
-from relaymodel.cli.options import Csv, Force, Json, Plot
-from relaymodel.cli.output import Output, print_json, print_table
+from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, one_line_warnings
+from relaymodel.cli.numbers import parts, whole
+from relaymodel.cli.options import DEEPEST, FIT, NETWORK, OUTPUT, flag, option
+from relaymodel.cli.output import Output, folder, print_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
     from relaymodel.networks.protocol import Measurement
 
+SHORTEST = 6  # tokens that an exponent can be read off
 MOST_PAIRS = 10**4
 SHOWN = 5  # layers in the figure of the curves
 
 
+def _layers(name: str, text: str) -> "Sequence[int]":
+    """Return the layers that an option names.
+
+    >>> _layers("--layers", "1,4-6,12")
+    [1, 4, 5, 6, 12]
+    """
+    chosen: list[int] = []
+    for part in parts(text):
+        first, dash, last = part.partition("-")
+        low = whole(DEEPEST)(name, first)
+        high = whole(DEEPEST)(name, last) if dash else low
+        if high < low:
+            raise ValueError(f"{name} must go up, as in 1,4-6, got {show(part)}")
+        chosen += range(low, high + 1)
+    return chosen
+
+
 def measure(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="untrained-numpy (random weights, NumPy alone), or a causal model of transformers: a folder, a GGUF "
-            "file, a hub name; with --untrained also a config.json.",
-        ),
-    ],
-    prompt_a: PromptA = None,
-    prompt_b: PromptB = None,
-    continuation: Continuation = None,
+    model: Model,
+    /,
+    *,
+    network: NetworkOptions = NetworkOptions(),
     pairs: Annotated[
-        str | None, typer.Option("--pairs", metavar="N", help="Pairs of prompts.  [default: 8; with --prompt-a 1]")
+        int | None,
+        option("--pairs", "N", "Pairs of prompts.  [default: 8; with --prompt-a 1]", whole(MOST_PAIRS), NETWORK),
     ] = None,
-    prompt: PromptLength = "64",
-    t_max: Length = "2048",
-    t_min: Annotated[
-        str | None, typer.Option("--t-min", metavar="T", help="Start of the fit.  [default: 16, if the curve allows]")
+    dtype: Annotated[
+        str | None, option("--dtype", "NAME", "float32, float64, bfloat16 or float16.", group=NETWORK)
     ] = None,
-    bias: BiasStrength = "0",
     layers: Annotated[
-        str | None, typer.Option("--layers", metavar="K[,K...]", help="Which layers, or first-last.  [default: all]")
+        list[int] | None,
+        option("--layers", "K[,K...]", "Which layers, or first-last.  [default: all]", _layers, NETWORK),
     ] = None,
-    final_norm: Annotated[bool, typer.Option("--final-norm", help="Also measure behind the final norm.")] = False,
-    metric: Annotated[str, typer.Option("--metric", help="euclidean, relative (to the norm) or cosine.")] = "euclidean",
-    untrained: Untrained = False,
-    depth: NumpyDepth = None,
-    seed: Seed = "0",
-    dtype: Annotated[str | None, typer.Option("--dtype", help="float32, float64, bfloat16 or float16.")] = None,
+    final_norm: Annotated[bool, flag("--final-norm", "Also measure behind the final norm.", NETWORK)] = False,
+    metric: Annotated[
+        str, option("--metric", "NAME", "euclidean, relative (to the norm) or cosine.", group=FIT)
+    ] = "euclidean",
+    t_min: Start = None,
     resume: Annotated[
         Path | None,
-        typer.Option("--resume", metavar="FOLDER", help="Keep finished pairs here, and go on from what is there."),
+        option("--resume", "DIR", "Keep finished pairs here, and go on from what is there.", folder, OUTPUT),
     ] = None,
-    json: Json = False,
-    csv: Csv = None,
-    plot: Plot = None,
-    force: Force = False,
+    output: Output = Output(),
 ) -> None:
     """Measure how far two prompts stay apart in a network.
 
@@ -86,40 +74,34 @@ def measure(
     from relaymodel.networks.protocol import measure
     from relaymodel.networks.protocol.measurement import METRICS
     from relaymodel.networks.transformer import Transformer
-    from relaymodel.simulation import PromptBias
 
-    output = Output(json, csv, plot, force)
+    output.check()
     choice("--metric", metric, METRICS)
-    strength, start = number("--bias", bias), None if t_min is None else time("--t-min", t_min)
-    P, steps = whole("--prompt", prompt, most=LONGEST), whole("--t-max", t_max, least=6, most=LONGEST)
-    random = whole("--seed", seed, least=0)
-    if start is not None and start > steps / 2:
-        raise ValueError(f"--t-min must be at most half of --t-max = {steps}, to leave a window, got {t_min}")
-    if resume == Path():
-        raise ValueError("--resume must name a folder, got an empty name")
-    check_prompts(prompt_a, prompt_b)
-    kept = None if layers is None else _layers(layers)
-    source = continuation or ("random" if model == NUMPY else "english")
-    count = whole("--pairs", pairs, most=MOST_PAIRS) if pairs is not None else 8 if prompt_a is None else 1
+    texts = network.checked(model, prompt=64, t_max=2048)
+    steps = texts.t_max or 0
+    if steps < SHORTEST:
+        raise ValueError(f"--t-max must be at least {SHORTEST}, got {steps}")
+    if t_min is not None and t_min > steps / 2:
+        raise ValueError(f"--t-min must be at most half of --t-max = {steps}, to leave a window, got {t_min:g}")
+    count = pairs or (8 if texts.prompt_a is None else 1)
     with one_line_warnings():
-        network = choose_network(model, untrained, depth, random, dtype, P + steps)
-        texts = choose_texts(network, prompt_a, prompt_b, source, count, P, steps, random)
-        if isinstance(network, Transformer):
-            announce(count * network.architecture.operations(P + steps))
+        runs = texts.network(model, dtype)
+        pairs_of_texts = texts.pairs(runs, count)
+        if isinstance(runs, Transformer):
+            announce(count * runs.architecture.operations((texts.prompt or 0) + steps))
         measured = measure(
-            network,
-            texts,
-            bias=PromptBias(strength) if strength else None,
-            layers=kept,
+            runs,
+            pairs_of_texts,
+            bias=texts.log_bias,
+            layers=layers,
             final_norm=final_norm,
             resume=resume,
             progress=True,
         )
-    if output.csv is not None:
-        output.written(measured.to_csv(output.csv, metric=metric, overwrite=force))
-    found, without = measured.alphas(metric=metric, t_min=start)
+    output.write_csv(lambda path, overwrite: measured.to_csv(path, metric=metric, overwrite=overwrite))
+    found, without = measured.alphas(metric=metric, t_min=t_min)
     fits = list(found.values())
-    output.write_figure(lambda: _draw(measured, list(found), metric, start))
+    output.write_figure(lambda: _draw(measured, list(found), metric, t_min))
     columns: dict[str, list[Any]] = {
         "layer": list(found),
         "alpha": [fit.value for fit in fits],
@@ -128,37 +110,23 @@ def measure(
         "from_t": [int(fit.window[0]) for fit in fits],
         "to_t": [int(fit.window[1]) for fit in fits],
     }
-    if json:
-        each = {"each": [list(fit.each) for fit in fits]}
-        left = {"left_out": {str(layer): reason for layer, reason in without.items()}} if without else {}
-        print_json({"provenance": dict(measured.provenance), "metric": metric, **columns, **each, **left})
-        return
-    for key, value in measured.provenance.items():
-        print(f"{key + ':':14} {value}")
-    print()
-    print_table(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})
-    for layer, reason in without.items():
-        print(f"layer {layer} is left out: {reason}", file=sys.stderr)
-    for layer, fit in found.items():
-        if "left out" in fit.provenance:
-            print(f"layer {layer}, left out: {fit.provenance['left out']}", file=sys.stderr)
+    result: dict[str, Any] = {"provenance": dict(measured.provenance), "metric": metric, **columns}
+    result["each"] = [list(fit.each) for fit in fits]
+    if without:
+        result["left_out"] = {str(layer): reason for layer, reason in without.items()}
 
+    def lines() -> None:
+        for key, value in measured.provenance.items():
+            say(f"{key + ':':14} {value}")
+        say()
+        print_table(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})
+        for layer, reason in without.items():
+            say(f"layer {layer} is left out: {reason}", file=sys.stderr)
+        for layer, fit in found.items():
+            if "left out" in fit.provenance:
+                say(f"layer {layer}, left out: {fit.provenance['left out']}", file=sys.stderr)
 
-def _layers(text: str) -> list[int]:
-    """Return the layers that the option names.
-
-    >>> _layers("1,4-6,12")
-    [1, 4, 5, 6, 12]
-    """
-    chosen: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        low = whole("--layers", first, least=1, most=DEEPEST)
-        high = whole("--layers", last, least=1, most=DEEPEST) if dash else low
-        if high < low:
-            raise ValueError(f"--layers must go up, as in 1,4-6, got {show(part)}")
-        chosen += range(low, high + 1)
-    return chosen
+    output.show(result, lines)
 
 
 def _draw(measured: "Measurement", layers: list[int], metric: str, start: float | None) -> "Figure":

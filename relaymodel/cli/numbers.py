@@ -3,17 +3,15 @@
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sized
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from relaymodel.checks import Number, show
+from relaymodel.checks import PLAIN_NUMBER, Number, show
 
 LARGEST_EXPONENT = 4000
 """Largest power of ten: Python prints integers of up to 4300 digits."""
-
-MOST_POINTS = 10**6
 
 PRINTED = Context(prec=17)  # digits that tell all float64 numbers apart
 
@@ -23,21 +21,28 @@ def number(option: str, text: str) -> Number:
 
     >>> number("--relay", "1e3"), number("--relay", "0.5"), number("--relay", "0.1")
     (1000, 0.5, Fraction(1, 10))
-    >>> number("--relay", "nan")
+    >>> number("--relay", "1_000")
     Traceback (most recent call last):
-    ValueError: --relay must be a number such as 64, 0.5, 1/2 or 1e6, got 'nan'
+    ValueError: --relay must be a number such as 64, 0.5, 1/2 or 1e6, got '1_000'
     """
-    exponent = re.search(r"e([+-]?\d+)\s*$", text, re.IGNORECASE)
-    if exponent and (len(exponent[1]) > 6 or abs(int(exponent[1])) > LARGEST_EXPONENT):
+    written = text.strip()
+    if len(written) > LARGEST_EXPONENT:
+        raise ValueError(f"{option} must be a number of at most {LARGEST_EXPONENT} digits, got {len(written)}")
+    if not (PLAIN_NUMBER.fullmatch(written) or re.fullmatch("[+-]?[0-9]+/0*[1-9][0-9]*", written)):
+        raise ValueError(f"{option} must be a number such as 64, 0.5, 1/2 or 1e6, got {show(text)}")
+    exponent = written.lower().partition("e")[2].lstrip("+-").lstrip("0")
+    if len(exponent) > 4 or int(exponent or 0) > LARGEST_EXPONENT:
         raise ValueError(f"{option} must have a power of ten of at most {LARGEST_EXPONENT}, got {show(text)}")
-    try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{option} must be a number such as 64, 0.5, 1/2 or 1e6, got {show(text)}") from None
+    value = Fraction(written)
     if value.denominator == 1:
         return value.numerator
     # a float where it says the same, because it is printed more plainly
     return float(value) if abs(value) < 1e300 and Fraction(float(value)) == value else value
+
+
+def parts(text: str) -> list[str]:
+    """Return the parts of a comma-separated list."""
+    return [part.strip() for part in text.split(",")]
 
 
 def numbers(option: str, text: str) -> list[Number]:
@@ -46,26 +51,30 @@ def numbers(option: str, text: str) -> list[Number]:
     >>> numbers("--position", "0,1/2")
     [0, 0.5]
     """
-    return [number(option, part.strip()) for part in text.split(",")]
+    return [number(option, part) for part in parts(text)]
 
 
-def whole(option: str, text: str, *, least: int = 1, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`.
+def whole(most: int | None = None, *, least: int = 1) -> Callable[[str, str], int]:
+    """Return what reads a whole number from `least` to `most`.
 
-    >>> whole("--prompt", "1e9")
+    >>> whole()("--prompt", "1e9")
     1000000000
-    >>> whole("--prompt", "2.5")
+    >>> whole()("--prompt", "2.5")
     Traceback (most recent call last):
     ValueError: --prompt must be a whole number such as 64 or 1e6, got '2.5'
     """
-    value = number(option, text)
-    if not isinstance(value, int):
-        raise ValueError(f"{option} must be a whole number such as 64 or 1e6, got {show(text)}")
-    if value < least:
-        raise ValueError(f"{option} must be at least {least}, got {show(text)}")
-    if most is not None and value > most:
-        raise ValueError(f"{option} must be at most {most}, got {show(text)}")
-    return value
+
+    def read(option: str, text: str) -> int:
+        value = number(option, text)
+        if not isinstance(value, int):
+            raise ValueError(f"{option} must be a whole number such as 64 or 1e6, got {show(text)}")
+        if value < least:
+            raise ValueError(f"{option} must be at least {least}, got {show(text)}")
+        if most is not None and value > most:
+            raise ValueError(f"{option} must be at most {most}, got {show(text)}")
+        return value
+
+    return read
 
 
 def time(option: str, text: str) -> float:
@@ -127,7 +136,7 @@ def text(value: Any, digits: int = 6) -> str:
     return f"{float(value):#.{digits}g}" if value else "0"
 
 
-def columns_of(options: Sequence[tuple[str, Sequence[Number]]], depth: int | None, default: int) -> int:
+def columns_of(options: Iterable[tuple[str, Sized]], depth: int | None, default: int) -> int:
     """Return the depth that lists with a value for each layer, and `--depth`, agree on.
 
     >>> columns_of([("--relay", [1, 2]), ("--residual", [1])], None, default=6)

@@ -1,76 +1,179 @@
-"""The options that commands share, and what they mean: a model, continuation tokens, files."""
+"""What the options of all commands are made of, and those that say which model and which tokens."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
-import typer
+from cyclopts import Group, Parameter
 
 from relaymodel.checks import Number, show
-from relaymodel.cli.numbers import MOST_POINTS, columns_of, log_grid, numbers, whole
-from relaymodel.model import Layer, RelayModel
+from relaymodel.cli.numbers import columns_of, log_grid, numbers, parts, whole
+from relaymodel.model import Head, Layer, RelayModel, parse_heads
 
 DEEPEST = 1000
+MOST_POINTS = 10**6
 DEFAULT_DEPTH = 6
 DEFAULT_T_MAX = 10**6
 DEFAULT_POINTS = 25
 
-Prompt = Annotated[str, typer.Option("--prompt", metavar="P", help="Number of prompt tokens.")]
-Depth = Annotated[
-    str | None,
-    typer.Option("--depth", metavar="L", help="Number of layers.  [default: 6, or as many as the lists have]"),
-]
-Relay = Annotated[str, typer.Option("--relay", metavar="X[,X...]", help="Relay strength, of all layers or of each.")]
-Residual = Annotated[
-    str, typer.Option("--residual", metavar="X[,X...]", help="Residual strength, of all layers or of each.")
-]
-Position = Annotated[
-    str,
-    typer.Option("--position", metavar="X[,X...]", help="Position exponent g > -1, of all layers or of each."),
-]
-Times = Annotated[str | None, typer.Option("--t", metavar="T[,T...]", help="Continuation tokens, such as 1e3,1e6.")]
-LastTime = Annotated[
-    str | None, typer.Option("--t-max", metavar="T", help="Last of a grid equal in log t.  [default: 1e6]")
-]
-Points = Annotated[str | None, typer.Option("--points", metavar="N", help="Points of that grid.  [default: 25]")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the numbers to a CSV file.")]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw a figure (.png, .svg or .pdf).")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+ARGUMENTS, MODEL, CONTROL, TRAINING, GRID, NETWORK, FIT, OUTPUT = (
+    Group(title, sort_key=place)
+    for place, title in enumerate(
+        ("Arguments", "Model", "Control", "Training", "Continuation tokens", "Network and texts", "Fit", "Output")
+    )
+)
+
+Options = TypeVar("Options")
 
 
-def build_model(prompt: str, depth: str | None, relay: str, residual: str, position: str) -> RelayModel:
-    """Return the model that the options describe.
-
-    >>> build_model("64", None, "1/2,1", "1", "0").layers
-    (Layer(relay=0.5, residual=1, position=0), Layer(relay=1, residual=1, position=0))
-    """
-    P = whole("--prompt", prompt)
-    given = None if depth is None else whole("--depth", depth, most=DEEPEST)
-    strengths = [("--relay", numbers("--relay", relay)), ("--residual", numbers("--residual", residual))]
-    strengths.append(("--position", numbers("--position", position)))
-    L = columns_of(strengths, given, DEFAULT_DEPTH)
-    columns = (values * L if len(values) == 1 else values for _, values in strengths)
-    return RelayModel(P, tuple(Layer(*row) for row in zip(*columns, strict=True)))
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def options(group: type[Options]) -> type[Options]:
+    """Make a class a group of options, which any command may take as one parameter."""
+    return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(group))
 
 
-def build_times(t: str | None, t_max: str | None, points: str | None) -> list[Number]:
-    """Return the continuation tokens that the options name: those of `--t`, or a grid equal in log t.
+def option(
+    name: str, metavar: str, words: str, parse: Callable[[str, str], Any] | None = None, group: Group = ARGUMENTS
+) -> Parameter:
+    """Return an option, or an argument if its name has no dashes, whose text `parse(name, text)` turns into a value."""
 
-    >>> build_times(None, "1e2", "3")
-    [1, 10, 100]
-    """
-    if t is None:
-        last = DEFAULT_T_MAX if t_max is None else whole("--t-max", t_max, least=2)
-        count = DEFAULT_POINTS if points is None else whole("--points", points, least=2, most=MOST_POINTS)
-        return list(log_grid(last, count))
-    if t_max is not None or points is not None:
-        raise ValueError(f"--t must not be given together with {'--t-max' if t_max else '--points'}; choose one")
-    times = numbers("--t", t)
-    for value, part in zip(times, t.split(","), strict=True):
-        if value <= 0:
-            raise ValueError(f"--t must be positive, since it counts the tokens after the prompt, got {show(part)}")
-    return times
+    def convert(_: type, tokens: Any) -> Any:
+        text = tokens[-1].value  # of an option given twice the last, as everywhere
+        return text if parse is None else parse(name, text)
+
+    return Parameter(
+        name=name if name.startswith("-") else None,
+        metavar=metavar,
+        help=words,
+        group=group,
+        converter=convert,
+        n_tokens=1,
+        accepts_keys=False,
+        allow_repeating=True,
+        allow_leading_hyphen=name.startswith("-"),
+        negative=(),
+        show_default=_plain if "[default:" not in words else False,
+    )
+
+
+def flag(name: str, words: str, group: Group) -> Parameter:
+    """Return an option without a value."""
+    return Parameter(name=name, help=words, group=group, negative=(), show_default=False)
+
+
+def _plain(value: object) -> str:
+    """Return a default as it would be typed, nothing for None."""
+    if value is None:
+        return ""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.", OUTPUT)]
+Force = Annotated[bool, flag("--force", "Overwrite files that exist.", OUTPUT)]
+Seed = Annotated[int, option("--seed", "S", "Of random weights, tokens and pieces.", whole(least=0), NETWORK)]
+
+
+def heads(name: str, text: str) -> list[tuple[Head, ...]]:
+    """Return the heads of each layer from a comma-separated list."""
+    try:
+        return [parse_heads(part) for part in parts(text)]
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+@options
+class ModelOptions:
+    """A model: its prompt and its layers."""
+
+    prompt: Annotated[int, option("--prompt", "P", "Number of prompt tokens.", whole(), MODEL)] = 64
+    depth: Annotated[
+        int | None,
+        option("--depth", "L", "Number of layers.  [default: 6, or as many as the lists have]", whole(DEEPEST), MODEL),
+    ] = None
+    relay: Annotated[
+        Sequence[Number] | None,
+        option("--relay", "X[,X...]", "Relay strength, of all layers or of each.  [default: 1]", numbers, MODEL),
+    ] = None
+    residual: Annotated[
+        Sequence[Number], option("--residual", "X[,X...]", "Residual strength, likewise.", numbers, MODEL)
+    ] = (1,)
+    position: Annotated[
+        Sequence[Number] | None,
+        option("--position", "X[,X...]", "Position exponent g > -1, likewise.  [default: 0]", numbers, MODEL),
+    ] = None
+    recency: Annotated[
+        Sequence[Number] | None,
+        option("--recency", "X[,X...]", "Recency exponent gamma < 1, likewise.  [default: 0]", numbers, MODEL),
+    ] = None
+    sink: Annotated[
+        Sequence[Number], option("--sink", "X[,X...]", "Weight of the first token, likewise.", numbers, MODEL)
+    ] = (0,)
+    heads: Annotated[
+        Sequence[tuple[Head, ...]] | None,
+        option(
+            "--heads",
+            "H[,H...]",
+            "Several heads instead of relay, position, recency: such as 0.3:recency=0.7+0.2:position=0.5.",
+            heads,
+            MODEL,
+        ),
+    ] = None
+
+    def build(self) -> RelayModel:
+        """Return the model.
+
+        >>> ModelOptions(relay=[0.5, 1]).build().layers
+        (Layer(relay=0.5, residual=1, position=0), Layer(relay=1, residual=1, position=0))
+        """
+        single = {"--relay": self.relay, "--position": self.position, "--recency": self.recency}
+        if self.heads is not None:
+            for name, given in single.items():
+                if given is not None:
+                    raise ValueError(f"{name} must not be given together with --heads, which says it for each head")
+            lists: dict[str, Sequence[Any]] = {"--heads": self.heads}
+        else:
+            defaults = {"--relay": 1, "--position": 0, "--recency": 0}
+            lists = {name: (defaults[name],) if given is None else given for name, given in single.items()}
+        lists |= {"--residual": self.residual, "--sink": self.sink}
+        L = columns_of(lists.items(), self.depth, DEFAULT_DEPTH)
+        columns = {name[2:]: list(values) * L if len(values) == 1 else values for name, values in lists.items()}
+        return RelayModel(
+            self.prompt, tuple(Layer(**{name: column[l] for name, column in columns.items()}) for l in range(L))
+        )
+
+
+@options
+class GridOptions:
+    """Continuation tokens: those that are named, or a grid equal in log t."""
+
+    t: Annotated[Sequence[Number] | None, option("--t", "T[,T...]", "Such as 1e3,1e6.", numbers, GRID)] = None
+    t_max: Annotated[
+        int | None, option("--t-max", "T", "Last of a grid equal in log t.  [default: 1e6]", whole(least=2), GRID)
+    ] = None
+    points: Annotated[
+        int | None,
+        option("--points", "N", "Points of that grid.  [default: 25]", whole(MOST_POINTS, least=2), GRID),
+    ] = None
+
+    def times(self) -> Sequence[Number]:
+        """Return them.
+
+        >>> GridOptions(t_max=100, points=3).times()
+        [1, 10, 100]
+        """
+        if self.t is None:
+            return list(log_grid(self.t_max or DEFAULT_T_MAX, self.points or DEFAULT_POINTS))
+        if self.t_max is not None or self.points is not None:
+            raise ValueError(
+                f"--t must not be given together with {'--t-max' if self.t_max else '--points'}; choose one"
+            )
+        for value in self.t:
+            if value <= 0:
+                raise ValueError(
+                    f"--t must be positive, since it counts the tokens after the prompt, got {show(str(value))}"
+                )
+        return list(self.t)
 
 
 def describe_layers(model: RelayModel) -> str:
@@ -79,5 +182,14 @@ def describe_layers(model: RelayModel) -> str:
     >>> describe_layers(RelayModel.uniform(prompt=64, depth=6, relay=0.5))
     '6 x (relay 0.5, residual 1, position 0)'
     """
-    groups = [(len(list(group)), layer) for layer, group in groupby(model.layers)]
-    return ", ".join(f"{n} x (relay {l.relay}, residual {l.residual}, position {l.position})" for n, l in groups)
+    return ", ".join(f"{len(list(group))} x ({_describe(layer)})" for layer, group in groupby(model.layers))
+
+
+def _describe(layer: Layer) -> str:
+    if len(layer.heads) > 1:
+        entries: dict[str, object] = {"heads": "+".join(map(str, layer.heads)), "residual": layer.residual}
+    else:
+        entries = {"relay": layer.relay, "residual": layer.residual, "position": layer.position}
+        entries |= {"recency": layer.recency} if layer.recency else {}
+    entries |= {"sink": layer.sink} if layer.sink else {}
+    return ", ".join(f"{name} {value}" for name, value in entries.items())

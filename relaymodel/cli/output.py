@@ -4,14 +4,17 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 from relaymodel import files
+from relaymodel.checks import one_line, show
 from relaymodel.cli.numbers import text
+from relaymodel.cli.options import OUTPUT, Force, Json, option, options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,50 +24,99 @@ MOST_ROWS = 25
 Columns = Mapping[str, Sequence[Any]]
 
 
-@dataclass(frozen=True)
-class Output:
-    """Where results go; paths are checked when it is made, before any work.
+STDOUT = Path("-")
 
-    Raises `OSError` for a path that cannot be written and `ValueError` for one that does not fit its purpose.
+
+def filename(option: str, text: str, kind: str = "file") -> Path:
+    """Return the path of a file."""
+    if not text or "\0" in text:
+        raise ValueError(f"{option} must name a {kind}, got {show(text) if text else 'an empty name'}")
+    return Path(text)
+
+
+folder = partial(filename, kind="folder")
+
+
+@options
+class Files:
+    """Where results go.
+
+    `check` looks at the paths before any work: `OSError` for a path that cannot be written and `ValueError` for one
+    that does not fit its purpose.
     """
 
-    json: bool = False
-    csv: Path | None = None
-    plot: Path | None = None
-    force: bool = False
+    json: Json = False
+    csv: Annotated[
+        Path | None, option("--csv", "FILE", "Write the numbers to a CSV file; - is standard output.", filename, OUTPUT)
+    ] = None
+    force: Force = False
 
-    def __post_init__(self) -> None:
+    def check(self, **others: Path | None) -> None:
+        """Check the paths, with `others` that the command writes to, by option."""
+        paths = {name: path for name, path in {"csv": self.csv, **others}.items() if path is not None}
+        if self.csv == STDOUT:
+            del paths["csv"]
+            if self.json:
+                raise ValueError("--csv - must not be given together with --json: both are standard output")
+        if len({path.absolute() for path in paths.values()}) < len(paths):
+            raise ValueError(f"{' and '.join(f'--{name}' for name in paths)} must be different files")
+        for path in paths.values():
+            claim(path, force=self.force)
+            if path.is_dir():
+                raise IsADirectoryError(f"{path} is a folder; name a file")
+
+    def write_csv(self, write: Callable[[Path, bool], Path]) -> None:
+        """Let `write(path, overwrite)` write the CSV file, if there is to be one."""
+        if self.csv == STDOUT:
+            with TemporaryDirectory() as folder:
+                print(write(Path(folder) / "table.csv", False).read_text(encoding="utf-8"), end="")
+        elif self.csv is not None:
+            written(write(self.csv, self.force))
+
+    def write_table(self, columns: Columns, provenance: Mapping[str, str]) -> None:
+        """Write the CSV file, if there is to be one: `# key: value` lines, a header, one row a point."""
+        self.write_csv(lambda path, overwrite: files.write_table(path, columns, provenance, overwrite=overwrite))
+
+    def show(self, result: Mapping[str, Any], lines: Callable[[], object]) -> None:
+        """Print the result as JSON or, by calling `lines`, as text; nothing if the CSV file is standard output."""
+        if self.json:
+            print_json(result)
+        elif self.csv != STDOUT:
+            lines()
+
+
+@options
+class Output(Files):
+    """Where results and a figure go."""
+
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw a figure (.png, .svg or .pdf).", filename, OUTPUT)] = (
+        None
+    )
+
+    def check(self, **others: Path | None) -> None:
+        """Check the paths, with `others` that the command writes to, by option."""
         if self.plot is not None:
             from relaymodel.plotting import check_suffix
 
             check_suffix(self.plot)
-        if self.csv is not None and self.plot is not None and self.csv.absolute() == self.plot.absolute():
-            raise ValueError(f"--csv and --plot must be different files, got {self.csv} for both")
-        for path in (self.csv, self.plot):
-            if path == Path():
-                raise ValueError("--csv and --plot must name a file, got an empty name")
-            if path is not None:
-                claim(path, force=self.force)
-                if path.is_dir():
-                    raise IsADirectoryError(f"{path} is a folder; name a file")
-
-    def write_table(self, columns: Columns, provenance: Mapping[str, str]) -> None:
-        """Write the CSV file, if there is to be one: `# key: value` lines, a header, one row a point."""
-        if self.csv is None:
-            return
-        self.written(files.write_table(self.csv, columns, provenance, overwrite=self.force))
+        super().check(plot=self.plot, **others)
 
     def write_figure(self, draw: "Callable[[], Figure]") -> None:
         """Draw and write the figure, if there is to be one."""
         if self.plot is not None:
             from relaymodel.plotting import save
 
-            self.written(save(draw(), self.plot, overwrite=self.force))
+            written(save(draw(), self.plot, overwrite=self.force))
 
-    @staticmethod
-    def written(path: Path) -> None:
-        """Tell the user about a file."""
-        print(f"wrote {path}", file=sys.stderr)
+
+def written(path: Path) -> None:
+    """Tell the user about a file."""
+    say(f"wrote {path}", file=sys.stderr)
+
+
+def say(text: object = "", **where: Any) -> None:
+    """Print text that does nothing else to a terminal: what cannot be printed is escaped, line by line."""
+    print("\n".join(line if line.isprintable() else one_line(line) for line in str(text).split("\n")), **where)
 
 
 def claim(path: Path, *, force: bool) -> None:
@@ -101,6 +153,6 @@ def print_table(columns: Columns, digits: Mapping[str, int] | None = None, *, th
     ]
     widths = [max(map(len, column)) for column in cells]
     for row in zip(*cells, strict=True):
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+        say("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
     if len(rows) < count:
-        print(f"({len(rows)} of {count} points; --json or --csv FILE gives all)")
+        say(f"({len(rows)} of {count} points; --json or --csv FILE gives all)")

@@ -1,83 +1,81 @@
 """The command that evaluates many models at once and writes one tidy table."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import product
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from relaymodel.checks import Number, show
-from relaymodel.cli.numbers import MOST_POINTS, nearest, numbers, whole
-from relaymodel.cli.options import DEEPEST, Csv, Force, Json, LastTime, Points, Times, build_times
-from relaymodel.cli.output import Output, print_json, print_table
+from relaymodel.cli.models import evaluate
+from relaymodel.cli.numbers import numbers, parts, whole
+from relaymodel.cli.options import DEEPEST, MODEL, MOST_POINTS, GridOptions, option, options
+from relaymodel.cli.output import Files, print_table
 from relaymodel.model import RelayModel
 
-COLUMNS = ("prompt", "depth", "relay", "residual", "position", "t", "influence", "local_exponent")
-
-Prompts = Annotated[str, typer.Option("--prompt", metavar="P[,P...]", help="Numbers of prompt tokens.")]
-Depths = Annotated[str, typer.Option("--depth", metavar="L[,L...]", help="Numbers of layers.")]
-Relays = Annotated[str, typer.Option("--relay", metavar="X[,X...]", help="Relay strengths, each of all layers.")]
-Residuals = Annotated[str, typer.Option("--residual", metavar="X[,X...]", help="Residual strengths, likewise.")]
-Positions = Annotated[str, typer.Option("--position", metavar="X[,X...]", help="Position exponents g > -1, likewise.")]
+PARAMETERS = ("prompt", "depth", "relay", "residual", "position", "recency", "sink")
+COLUMNS = (*PARAMETERS, "t", "influence", "local_exponent")
 
 
-def sweep(
-    prompt: Prompts = "64",
-    depth: Depths = "1,2,4,8,12",
-    relay: Relays = "1/2,1",
-    residual: Residuals = "1",
-    position: Positions = "0",
-    t: Times = None,
-    t_max: LastTime = None,
-    points: Points = None,
-    json: Json = False,
-    csv: Csv = None,
-    force: Force = False,
-) -> None:
+def _prompts(name: str, text: str) -> Sequence[int]:
+    return [whole()(name, part) for part in parts(text)]
+
+
+def _depths(name: str, text: str) -> Sequence[int]:
+    return [whole(DEEPEST)(name, part) for part in parts(text)]
+
+
+@options
+class SweepOptions:
+    """Models of equal layers: every combination of these."""
+
+    prompt: Annotated[Sequence[int], option("--prompt", "P[,P...]", "Numbers of prompt tokens.", _prompts, MODEL)] = (
+        64,
+    )
+    depth: Annotated[Sequence[int], option("--depth", "L[,L...]", "Numbers of layers.", _depths, MODEL)] = (
+        1,
+        2,
+        4,
+        8,
+        12,
+    )
+    relay: Annotated[
+        Sequence[Number], option("--relay", "X[,X...]", "Relay strengths, each of all layers.", numbers, MODEL)
+    ] = (0.5, 1)
+    residual: Annotated[
+        Sequence[Number], option("--residual", "X[,X...]", "Residual strengths, likewise.", numbers, MODEL)
+    ] = (1,)
+    position: Annotated[
+        Sequence[Number], option("--position", "X[,X...]", "Position exponents g > -1, likewise.", numbers, MODEL)
+    ] = (0,)
+    recency: Annotated[
+        Sequence[Number], option("--recency", "X[,X...]", "Recency exponents gamma < 1, likewise.", numbers, MODEL)
+    ] = (0,)
+    sink: Annotated[
+        Sequence[Number], option("--sink", "X[,X...]", "Weights of the first token, likewise.", numbers, MODEL)
+    ] = (0,)
+
+
+def sweep(*, models: SweepOptions = SweepOptions(), grid: GridOptions = GridOptions(), output: Files = Files()) -> None:
     """Evaluate many models at once.
 
     Every combination of depth, prompt and strength, one row for each model of equal layers and each continuation token:
-    prompt, depth, relay, residual, position, t, influence, local_exponent. --csv writes them as plain CSV, without
-    comments, for any table program.
+    the model, t, influence, local_exponent. --csv writes them as plain CSV, without comments, for any table program.
     """
-    output = Output(json, csv, None, force)
-    times = build_times(t, t_max, points)
-    prompts = [whole("--prompt", part) for part in prompt.split(",")]
-    depths = [whole("--depth", part, most=DEEPEST) for part in depth.split(",")]
-    strengths = numbers("--relay", relay), numbers("--residual", residual), numbers("--position", position)
-    combinations = list(product(prompts, depths, *strengths))
+    output.check()
+    times = grid.times()
+    combinations = list(product(*(getattr(models, name) for name in PARAMETERS)))
     if len(combinations) * len(times) > MOST_POINTS:
         raise ValueError(
             f"the sweep must have at most {MOST_POINTS} rows, got {len(combinations)} models at {len(times)} t; "
             "give fewer values or --points"
         )
-    models = [RelayModel.uniform(*combination) for combination in combinations]
-    rows = [
-        (*combination, *row)
-        for combination, model in zip(combinations, models, strict=True)
-        for row in _evaluate(model, times)
-    ]
-    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    rows: list[tuple[object, ...]] = []
+    for combination, model in [(values, RelayModel.uniform(*values)) for values in combinations]:
+        if not any(layer.relays for layer in model.layers):
+            raise ValueError(f"--relay must not be 0: nothing is passed on and there is no exponent, got {show(model)}")
+        rows += [(*combination, *row) for row in zip(times, *evaluate(model, times), strict=True)]
+    columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
+    for name in ("recency", "sink"):  # they joined later: a table without them is as it was
+        if not any(columns[name]):
+            del columns[name]
     output.write_table(columns, {})
-    if json:
-        print_json({name: list(values) for name, values in columns.items()})
-    else:
-        print_table(columns, thin=True)
-
-
-def _evaluate(model: RelayModel, times: list[Number]) -> Iterator[tuple[Number, Any, float]]:
-    """Yield t, D and its local exponent; D as a decimal number where it is beyond the range of float64."""
-    from relaymodel.exact import influence, influence_ball, local_exponent
-
-    if not any(relay for relay, _, _ in model.rational):
-        raise ValueError(f"--relay must not be 0: nothing is passed on and there is no exponent, got {show(model)}")
-    given: Any = times
-    alpha = local_exponent(model, given).tolist()
-    try:
-        D = influence(model, given).tolist()
-    except OverflowError:
-        D = [0.0] * len(times)
-    for at, value, exponent in zip(times, D, alpha, strict=True):
-        sure = abs(value) >= sys.float_info.min
-        yield at, value if sure else nearest(influence_ball(model, at, digits=25)), exponent
+    output.show(columns, lambda: print_table(columns, thin=True))

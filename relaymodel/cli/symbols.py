@@ -1,12 +1,11 @@
 """The command that derives the model's formulas."""
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from relaymodel.cli.numbers import columns_of, numbers, whole
-from relaymodel.cli.options import DEEPEST, Json
-from relaymodel.cli.output import print_json
+from relaymodel.cli.numbers import columns_of, number, parts, whole
+from relaymodel.cli.options import DEEPEST, MODEL, OUTPUT, Json, flag, option
+from relaymodel.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from relaymodel.derivation import Derivation
@@ -14,21 +13,47 @@ if TYPE_CHECKING:
 SHORT = 4
 """Depth up to which the closed form, written out in full, still fits a few lines."""
 
+TAKEN = ("P", "t", "N", "n", "z", "O", "e", "E", "I")
+"""Symbols of the formulas themselves, and letters that SymPy reads otherwise."""
+
+
+def _values(name: str, text: str) -> Any:
+    """Return numbers and symbols, one for all layers or a list, or the words equal and different as they are.
+
+    >>> _values("--relay", "a,1/3")
+    [a, Fraction(1, 3)]
+    """
+    if text in ("equal", "different"):
+        return text
+    values = [_value(name, part) for part in parts(text)]
+    return values if len(values) > 1 else values[0]
+
+
+def _value(name: str, text: str) -> Any:
+    if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,30}", text) or text.lower() in ("nan", "inf", "infinity"):
+        return number(name, text)
+    if text in TAKEN:
+        raise ValueError(f"{name} must be other symbols than {', '.join(TAKEN)}, which mean something else, got {text}")
+    from relaymodel.derivation.notation import symbol
+
+    return symbol(text)
+
 
 def derive(
-    depth: Annotated[str | None, typer.Option("--depth", metavar="L", help="Number of layers.  [default: 3]")] = None,
+    *,
+    depth: Annotated[
+        int | None, option("--depth", "L", "Number of layers.  [default: 3]", whole(DEEPEST), MODEL)
+    ] = None,
     relay: Annotated[
-        str, typer.Option("--relay", metavar="X[,X...]|equal|different", help="Numbers, or symbols.")
+        Any, option("--relay", "X[,X...]|equal|different", "Numbers, or symbols such as a,b.", _values, MODEL)
     ] = "equal",
-    residual: Annotated[
-        str, typer.Option("--residual", metavar="X[,X...]|equal|different", help="Numbers, or symbols.")
-    ] = "1",
+    residual: Annotated[Any, option("--residual", "X[,X...]|equal|different", "Likewise.", _values, MODEL)] = 1,
     position: Annotated[
-        str, typer.Option("--position", metavar="X[,X...]|equal|different", help="Numbers above -1, or symbols.")
-    ] = "0",
-    order: Annotated[str, typer.Option("--order", metavar="K", help="Order of the series in 1/log t.")] = "3",
-    steps: Annotated[bool, typer.Option("--steps", help="Show how it follows, step by step.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX (needs amsmath).")] = False,
+        Any, option("--position", "X[,X...]|equal|different", "Numbers above -1, or symbols.", _values, MODEL)
+    ] = 0,
+    order: Annotated[int, option("--order", "K", "Order of the series in 1/log t.", whole(64), OUTPUT)] = 3,
+    steps: Annotated[bool, flag("--steps", "Show how it follows, step by step.", OUTPUT)] = False,
+    latex: Annotated[bool, flag("--latex", "Print LaTeX (needs amsmath); with --json, add it.", OUTPUT)] = False,
     json: Json = False,
 ) -> None:
     """Derive the closed form of D(t).
@@ -38,29 +63,19 @@ def derive(
     """
     from relaymodel.derivation import derive
 
-    terms = whole("--order", order, most=64)
-    given = {"--relay": relay, "--residual": residual, "--position": position}
-    values: dict[str, Any] = {
-        name.removeprefix("--"): text if text in ("equal", "different") else numbers(name, text)
-        for name, text in given.items()
-    }
-    L = None if depth is None else whole("--depth", depth, most=DEEPEST)
+    values = {"relay": relay, "residual": residual, "position": position}
     lists = [(f"--{name}", column) for name, column in values.items() if isinstance(column, list)]
-    L = columns_of(lists, L, default=3)
-    for name, column in values.items():
-        if isinstance(column, list) and len(column) == 1:
-            values[name] = column[0]
-    derivation = derive(L, **values)
+    derivation = derive(columns_of(lists, depth, default=3), **values)
     if json:
-        print_json(_derivation(derivation, terms, steps=steps, latex=latex))
+        print_json(_derivation(derivation, order, steps=steps, latex=latex))
     elif latex:
-        print(derivation.latex() if steps else _latex(derivation, terms))
+        say(derivation.latex() if steps else _latex(derivation, order))
     elif steps:
         for i, step in enumerate(derivation.steps, start=1):
-            print(f"{i}. {step.title}\n   {step.text}")
-            print("".join(f"      {_equation(item)}\n" for item in step.equations))
+            say(f"{i}. {step.title}\n   {step.text}")
+            say("".join(f"      {_equation(item)}\n" for item in step.equations))
     else:
-        print(_summary(derivation, terms))
+        say(_summary(derivation, order))
 
 
 def _summary(derivation: "Derivation", order: int) -> str:

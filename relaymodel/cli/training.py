@@ -6,13 +6,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 from relaymodel.checks import show
+from relaymodel.cli.control import BiasOptions
 from relaymodel.cli.inputs import ENGLISH, read_text
 from relaymodel.cli.numbers import number, whole
-from relaymodel.cli.options import Json
-from relaymodel.cli.output import print_json, print_table
+from relaymodel.cli.options import OUTPUT, TRAINING, Json, flag, option
+from relaymodel.cli.output import folder, print_json, print_table, say, written
 
 if TYPE_CHECKING:
     from relaymodel.networks.training import Recipe, Training
@@ -21,81 +22,67 @@ FIGURE = "training.png"
 
 
 def train(
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="A text file, or english: the documentation that comes with Python.")
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for weights, curves, exponents, figure.")],
+    text: Annotated[str, option("TEXT", "TEXT", "A text file, or english: the documentation that comes with Python.")],
+    /,
+    *,
+    out: Annotated[Path, option("--out", "DIR", "Folder for weights, curves, exponents, figure.", folder, OUTPUT)],
     arms: Annotated[
         bool,
-        typer.Option(
-            "--arms",
-            help="Train plainly and with the bias; measure the plain training with and without it.",
-        ),
+        flag("--arms", "Train plainly and with the bias; measure the plain training with and without it.", TRAINING),
     ] = False,
-    bias: Annotated[
-        str | None,
-        typer.Option(
-            "--bias",
-            metavar="B",
-            help="Strength of the bias B log(1+t/P) on the prompt's keys in training.  [default: none; 1 with --arms]",
-        ),
-    ] = None,
-    share: Annotated[
-        str | None,
-        typer.Option("--share", metavar="C", help="Hold the prompt's share of uniform attention at C instead."),
-    ] = None,
-    seeds: Annotated[str, typer.Option("--seeds", metavar="N", help="Trainings, one for each seed.")] = "1",
-    seed: Annotated[str, typer.Option("--seed", metavar="S", help="The first seed.")] = "0",
+    bias: BiasOptions = BiasOptions(),
     preset: Annotated[
-        str,
-        typer.Option("--preset", metavar="NAME", help="standard: five minutes a training.  quick: seconds."),
+        str, option("--preset", "NAME", "standard: some ten minutes a training.  quick: seconds.", group=TRAINING)
     ] = "standard",
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
+        Parameter(
+            name="--set",
             metavar="NAME=VALUE",
             help="Change the recipe, any number of times: depth, width, heads; context, prompt (bytes of a text, and "
             "of these the prompt); steps, batch, rate (updates, texts for each, largest learning rate); checkpoints, "
             "pairs (measurements after step 0, pairs of prompts in each); threads.",
+            negative=(),
+            group=TRAINING,
         ),
     ] = None,
-    jobs: Annotated[str, typer.Option("--jobs", metavar="N", help="Trainings at the same time, a process each.")] = "2",
+    seeds: Annotated[int, option("--seeds", "N", "Trainings, one for each seed.", whole(), TRAINING)] = 1,
+    seed: Annotated[int, option("--seed", "S", "The first seed.", whole(least=0), TRAINING)] = 0,
+    jobs: Annotated[int, option("--jobs", "N", "Trainings at the same time, a process each.", whole(), TRAINING)] = 2,
     layer: Annotated[
-        str | None, typer.Option("--layer", metavar="L", help="Layer to show.  [default: the last but one]")
+        int | None, option("--layer", "L", "Layer to show.  [default: the last but one]", whole(), OUTPUT)
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted experiment in DIR.")] = False,
+    resume: Annotated[bool, flag("--resume", "Go on with an interrupted experiment in DIR.", OUTPUT)] = False,
     json: Json = False,
 ) -> None:
     """Train a small GPT, and measure at checkpoints how it forgets its prompt.
 
     The network's tokens are bytes, and the last tenth of the text is held out for the measurements.  With a bias, the
-    first P bytes of every training text are the prompt, and its keys are favoured more and more behind it.
+    first P bytes of every training text are the prompt, and its keys are favoured more and more behind it. Without
+    --bias the training is plain; with --arms its strength is 1.
     """
     from relaymodel.networks.training import train
     from relaymodel.networks.training.recipe import preset as named
-    from relaymodel.simulation import ConstantShare, PromptBias
+    from relaymodel.simulation import PromptBias
 
-    if bias is not None and share is not None:
-        raise ValueError(f"--bias must not be given together with --share, got {bias} and {share}; choose one")
-    chosen: PromptBias | ConstantShare | None = None
-    if share is not None:
-        chosen = ConstantShare(number("--share", share))
-    elif bias is not None and (number("--bias", bias) or arms):
-        chosen = PromptBias(number("--bias", bias))
+    chosen = bias.chosen()
+    if isinstance(chosen, PromptBias) and not chosen.strength and not arms:
+        chosen = None
     recipe = replace(named(preset), **_changes(settings or []))
-    shown = recipe.layer if layer is None else whole("--layer", layer, most=recipe.depth)
+    if layer is not None and layer > recipe.depth:
+        raise ValueError(f"--layer must be at most {recipe.depth}, got {layer}")
+    shown = layer or recipe.layer
     result = train(
         read_text(text, "TEXT", "english"),
         out,
         recipe=recipe,
         bias=chosen,
         arms=arms,
-        seeds=whole("--seeds", seeds),
-        seed=whole("--seed", seed, least=0),
+        seeds=seeds,
+        seed=seed,
         name=text if text == ENGLISH else Path(text).name,
         resume=resume,
-        jobs=whole("--jobs", jobs),
+        jobs=jobs,
         tell=None if json else _teller(recipe, shown),
         progress=True,
     )
@@ -106,7 +93,7 @@ def train(
         return
     for arm in result.arms:
         found = result.alpha(arm, layer=shown)
-        print(f"\n{arm}, layer {shown}, {len(found.seeds)} seeds")
+        say(f"\n{arm}, layer {shown}, {len(found.seeds)} seeds")
         columns = {"step": found.steps.tolist(), "alpha": found.alpha.tolist(), "stderr": found.stderr.tolist()}
         print_table(columns, {"alpha": 4, "stderr": 2})
 
@@ -125,8 +112,8 @@ def _changes(settings: list[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals or name not in names:
             raise ValueError(f"--set must be NAME=VALUE with one of the names {', '.join(names)}, got {show(setting)}")
-        option = f"--set {name}"
-        changed[name] = float(number(option, value)) if name == "rate" else whole(option, value)
+        option_typed = f"--set {name}"
+        changed[name] = float(number(option_typed, value)) if name == "rate" else whole()(option_typed, value)
     return changed
 
 
@@ -141,7 +128,7 @@ def _teller(recipe: "Recipe", layer: int) -> Callable[[str, int, dict[str, Any]]
             found.append(f"{arm} {alpha:.3f} ± {error:.3f}")
         place = f"{training}, seed {seed}, step {record['step']} of {recipe.steps}"
         over = "\r" * sys.stderr.isatty()
-        print(f"{over}{place}: {loss}held out {record['held_out']:.3f}; alpha {', '.join(found)}", flush=True)
+        say(f"{over}{place}: {loss}held out {record['held_out']:.3f}; alpha {', '.join(found)}", flush=True)
 
     return tell
 
@@ -162,4 +149,4 @@ def _draw(result: "Training", layer: int, path: Path) -> None:
     from relaymodel.plotting import plot_training, save
 
     arms = None if len(result.arms) > 2 else result.arms
-    print(f"wrote {save(plot_training(result, layer=layer, arms=arms), path, overwrite=True)}", file=sys.stderr)
+    written(save(plot_training(result, layer=layer, arms=arms), path, overwrite=True))

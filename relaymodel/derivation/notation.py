@@ -41,3 +41,13 @@ def latex(expression: Any) -> str:
 def indexed(letter: str, pole: int | None, i: int) -> sympy.Symbol:
     """Return the symbol of p_i, h_i or E_i, with the number of the pole if there are several."""
     return sympy.Symbol(f"{letter}_{i}" if pole is None else f"{letter}_{{{pole},{i}}}", real=True)
+
+
+def symbol(name: str) -> sympy.Symbol:
+    """Return a real symbol, to stand for a strength or an exponent in `derive`.
+
+    >>> from relaymodel.derivation import derive
+    >>> derive(1, relay=symbol("a")).closed_form
+    P*a/(P + t)
+    """
+    return sympy.Symbol(name, real=True)

@@ -83,7 +83,7 @@ def test_command_writes_files(run, tmp_path):
         ("--hold 1 --bias 1", "--hold plans reminders by itself"),
         ("--horizon 9", "--horizon must be given with --hold"),
         ("--t 1.5", "--t must be whole numbers"),
-        ("--hold 1e9", "level must be positive and at most f(1)"),
+        ("--hold 1e9", "--hold must be positive and at most f(1)"),
         ("--relay 0", "relaying layer"),
         ("--bias x", "--bias must be a number"),
         ("--bias 1 --every 64 --length 8 --points 3 --plot a.png", "not with both"),

@@ -11,7 +11,8 @@ import pytest
 
 from relaymodel import RelayModel, influence_ball
 from relaymodel.cli import main
-from relaymodel.cli.sweep import COLUMNS
+
+COLUMNS = ("prompt", "depth", "relay", "residual", "position", "t", "influence", "local_exponent")
 
 
 @pytest.fixture

@@ -1,0 +1,209 @@
+"""The program: what newcomers see, how it refuses, how it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import relaymodel.exact
+import relaymodel.simulation
+from relaymodel.cli.app import WELCOME
+from tests.cli.cases import write_power_law
+
+PROGRAM = [sys.executable, "-m", "relaymodel"]
+
+
+def test_newcomers_are_told_what_to_try_and_it_works(run):
+    code, out, err = run("")
+    assert (code, out, err) == (0, WELCOME, "")
+    examples = re.findall(r"^  relaymodel (.*?)   ", WELCOME, flags=re.MULTILINE)
+    assert 3 <= len(examples) <= 5
+    for example in examples:
+        if not example.startswith("reproduce"):
+            code, out, err = run(example)
+            assert (code, len(out) > 100) == (0, True), err
+    assert run("exponent curve.csv --t-min 1e5")[0] == 0
+
+
+@pytest.mark.parametrize("command", ["influence", "bound", "derive", "simulate"])
+def test_commands_do_something_good_alone(run, command):
+    code, out, err = run(command)
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 20
+    assert out.isascii()
+
+
+def test_version_and_help(run):
+    assert run("--version") == (0, f"relaymodel {relaymodel.__version__}\n", "")
+    code, out, _ = run("--help")
+    assert code == 0
+    commands = [
+        "derive",
+        "influence",
+        "sweep",
+        "simulate",
+        "exponent",
+        "fit",
+        "bound",
+        "control",
+        "measure",
+        "certify",
+        "train",
+        "reproduce",
+    ]
+    for command in commands:
+        assert command in out
+        assert run(f"{command} -h")[0] == 0
+
+
+REFUSED = {
+    "influence --prompt 0": "--prompt must be at least 1, got '0'",
+    "influence --prompt -1": "--prompt must be at least 1, got '-1'",
+    "influence --prompt 2.5": "--prompt must be a whole number such as 64 or 1e6, got '2.5'",
+    "influence --prompt true": "--prompt must be a number such as 64, 0.5, 1/2 or 1e6, got 'true'",
+    "influence --t 0": "--t must be positive",
+    "influence --t 10,-1": "--t must be positive, since it counts the tokens after the prompt, got '-1'",
+    "influence --t nan": "--t must be a number such as 64, 0.5, 1/2 or 1e6, got 'nan'",
+    "influence --t inf": "--t must be a number such as 64, 0.5, 1/2 or 1e6, got 'inf'",
+    "influence --t 1,,2": "--t must be a number such as 64, 0.5, 1/2 or 1e6, got ''",
+    "influence --t 1e4001": "--t must have a power of ten of at most 4000",
+    "influence --t 1e999999999999": "--t must have a power of ten of at most 4000",
+    "influence --position -1": "--position must be greater than -1, got -1",
+    "influence --position 0,-1.5": "--position must be greater than -1, got -1.5",
+    "influence --depth 0": "--depth must be at least 1, got '0'",
+    "influence --depth 1e9": "--depth must be at most 1000",
+    "influence --depth 3 --relay 1,2": "--relay must have one value, or one for each of the 3 layers, got 2",
+    "influence --relay 1,2 --residual 1,2,3": "--residual must have one value, or one for each of the 2 layers, got 3",
+    "influence --relay nan": "--relay must be a number such as 64, 0.5, 1/2 or 1e6, got 'nan'",
+    "influence --relay 1/0": "--relay must be a number",
+    "influence --relay 0": "must have an influence other than 0",
+    "influence --t 5 --points 3": "--t must not be given together with --points; choose one",
+    "influence --t 5 --t-max 10": "--t must not be given together with --t-max; choose one",
+    "influence --t-max 1": "--t-max must be at least 2",
+    "influence --points 1": "--points must be at least 2",
+    "influence --points 1e9": "--points must be at most 1000000",
+    "influence --t 5 --plot x.svg": "--plot must have at least two different t",
+    "influence --t 5,1e301 --plot x.svg": "none above 1e300",
+    "influence --plot x.jpg": "must be one of '.png', '.svg', '.pdf', got '.jpg'",
+    "influence --csv missing/x.csv": "cannot write missing/x.csv: the folder",
+    "influence --nonsense": "No such option",
+    "influence --t": "requires an argument",
+    "influence extra": "unexpected extra argument",
+    "nonsense": "No such command 'nonsense'",
+    "bound --relay -1": "model must have position 0 and no negative strength",
+    "bound --position 1/2": "model must have position 0 and no negative strength",
+    "simulate --t 5": "--t must be at least two different whole numbers for a simulation, got 5",
+    "simulate --t 1/2,3": "--t must be at least two different whole numbers for a simulation, got 0.5,3",
+    "simulate --t-max 1e17": "must be at most 2^52",
+    "simulate --relay 0": "relay must not be 0 in all layers",
+    "derive --depth 2.5": "--depth must be a whole number",
+    "derive --relay 2b": "--relay must be a number",
+    "derive --relay P": "--relay must be other symbols than P, t",
+    "derive --position -1": "--position must be greater than -1, got -1",
+    "derive --relay 0": "must not all vanish",
+    "derive --order 0": "--order must be at least 1",
+    "exponent": "Missing argument 'FILE'",
+    "exponent missing.csv": "FILE must be a CSV file with columns t and distance, and there is none at missing.csv",
+    "exponent .": "FILE must be a CSV file",
+    "exponent curve.csv --layer one": "--layer must be a number",
+    "exponent curve.csv --layer 3": "--layer must be one of those in curve.csv: (no layer column); got 3",
+    "exponent curve.csv --t-min nan": "--t-min must be a number",
+    "exponent curve.csv --t-max 0": "--t-max must be positive",
+    "exponent curve.csv --t-min 100 --t-max 10": "must hold at least 2 points",
+    "exponent curve.csv --t-min 9e4": "must hold at least",
+    "reproduce --out missing/report": "cannot write missing/report: the folder",
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_unusable_input_is_named_in_one_line(run, tmp_path, command):
+    run("--version")
+    write_power_law()
+    code, out, err = run(command)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("relaymodel: ")
+    assert err.count("\n") == 1
+    assert REFUSED[command] in err
+    assert [p.name for p in tmp_path.iterdir()] == ["curve.csv"]
+
+
+def program(*arguments, **settings):
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    environment |= settings.pop("environment", {})
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, env=environment, timeout=60, **settings)
+
+
+def test_one_json_object_on_standard_output_and_nothing_else(tmp_path):
+    done = program("simulate", "--json", "--csv", "curve.csv", "--t-max", "1e4", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == b"wrote curve.csv\n"
+    assert set(json.loads(done.stdout)) == {"t", "distance", "influence", "relative_difference"}
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1", "TERM": "xterm-256color"}])
+def test_no_colours_in_files(environment):
+    done = program("influence", "--prompt", "0", environment=environment)
+    assert done.returncode == 2
+    assert done.stderr == b"relaymodel: --prompt must be at least 1, got '0'\n"
+    assert b"\x1b" not in program("--help", environment=environment).stdout
+
+
+def test_imports_are_light():
+    code = (
+        "import sys; from relaymodel.cli import main; main([]);"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'sympy', 'scipy', 'matplotlib', 'flint', 'rich'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == WELCOME + "[]\n"
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    with subprocess.Popen(
+        [*PROGRAM, "influence", "--points", "20000", "--t-max", "1e300"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 141
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")  # noqa: PTH110
+def test_full_disk_is_one_line():
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run([*PROGRAM, "influence", "--json"], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"relaymodel: cannot write: No space left on device\n"
+
+
+def test_interrupt_from_the_keyboard(tmp_path):
+    code = """if True:
+        import signal
+        import sys
+        import relaymodel.simulation
+        from relaymodel.cli import main
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+
+        def announced(*arguments, **options):
+            print("working", flush=True)
+            return simulate(*arguments, **options)
+
+        simulate, relaymodel.simulation.simulate = relaymodel.simulation.simulate, announced
+        sys.exit(main(["simulate", "--t-max", "1e9", "--csv", "curve.csv"]))  # it would take minutes
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdout.readline() == b"working\n"
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.communicate(timeout=60) == (b"", b"relaymodel: interrupted\n")
+        finally:
+            process.kill()
+        assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
