@@ -32,7 +32,7 @@ AROUND = ["tests/test_agreement.py", "tests/test_limits.py"]
 PACKAGES = {
     "exact": ["tests/exact", *AROUND],
     "bounds": ["tests/test_bounds.py", "tests/bounds", *AROUND],
-    "simulation": ["tests/simulation", *AROUND],
+    "simulation": ["tests/simulation", "tests/control/test_reminders.py", *AROUND],
     "control": ["tests/control"],
     "inference": ["tests/inference"],
     "certificate": ["tests/certificate"],

@@ -48,3 +48,10 @@ def test_scalable_softmax_is_a_strength():
     assert P * v / (P * v + t) == pytest.approx(share, rel=1e-13)
     assert bias.strength == pytest.approx(1.2)
     assert bias_limit(SIX, bias).phase == "reversal"
+
+
+def test_a_share_that_rounds_to_1_is_refused():
+    """Its logarithm of the odds would be infinite in float64."""
+    with pytest.raises(ValueError, match="share must lie between 0 and 1"):
+        ConstantShare(1 - Fraction(1, 10**30))
+    assert np.isfinite(ConstantShare(1 - Fraction(1, 10**15)).log_bias([1.0], 8)).all()
