@@ -18,7 +18,7 @@ from relaymodel.cli.output import folder, print_json, print_table, say, written
 if TYPE_CHECKING:
     from relaymodel.networks.training import Recipe, Training
 
-FIGURE = "training.png"
+FIGURE, MOST_SEEDS = "training.png", 10**4
 
 
 def train(
@@ -46,7 +46,7 @@ def train(
             group=TRAINING,
         ),
     ] = None,
-    seeds: Annotated[int, option("--seeds", "N", "Trainings, one for each seed.", whole(), TRAINING)] = 1,
+    seeds: Annotated[int, option("--seeds", "N", "Trainings, one for each seed.", whole(MOST_SEEDS), TRAINING)] = 1,
     seed: Annotated[int, option("--seed", "S", "The first seed.", whole(least=0), TRAINING)] = 0,
     jobs: Annotated[int, option("--jobs", "N", "Trainings at the same time, a process each.", whole(), TRAINING)] = 2,
     layer: Annotated[

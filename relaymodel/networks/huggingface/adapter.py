@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from immutabledict import immutabledict
 
 from relaymodel.checks import positive_integer, real, show, token_ids
-from relaymodel.networks.huggingface.bias import bias_hook
-from relaymodel.networks.huggingface.libraries import heavy, within_memory
+from relaymodel.networks.huggingface.bias import NAME, bias_hook
+from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
+from relaymodel.networks.huggingface.libraries import heavy, torch_seed, within_memory
 from relaymodel.networks.huggingface.precision import coarsest
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ TRIAL = ((0, 1, 0), (0, 1, 1))
 """Two texts, the same up to the last token."""
 
 SINGLE = 2.0**-23
+ROUNDING = 30  # times the precision: by what rounding may tell two states apart, depending on their place in a batch
+HIDDEN = -1e4  # what a mask adds to the logits of keys that are not seen, or less
 
 
 class HuggingFaceNetwork:
@@ -67,15 +70,19 @@ class HuggingFaceNetwork:
             raise TypeError(f"model must be a transformers PreTrainedModel, got {type(model).__name__}")
         self.model, self.tokenizer = model.eval(), tokenizer
         self._text = text = model.config.get_text_config(decoder=True)
-        self._body = model.get_decoder()
-        self._blocks = _blocks(self._body, text.num_hidden_layers)
         if model.config.is_encoder_decoder:
             raise ValueError(f"model must be a decoder without encoder, got {type(model).__name__}")
+        # where there is an encoder as well, num_hidden_layers counts its blocks
+        self._blocks = find_blocks(model, getattr(text, "decoder_layers", None) or text.num_hidden_layers)
+        self._body = smallest_model(model, self._blocks)
         shown: list[tuple[int, Any]] = []
         parameters = list(self._blocks.parameters())
         narrow = coarsest(parameters, len(TRIAL), lambda: self.observe(TRIAL, lambda *seen: shown.append(seen)))
         self._spacing = float(torch.finfo(narrow).eps)
         self._check(shown)
+        self._windows = windows(text, self.depth)
+        if len(self._windows) == self.depth and not self._obeys(max(self._windows)):
+            self._windows = []
         formats = dict.fromkeys(str(kind).removeprefix("torch.") for kind in (parameters[0].dtype, narrow))
         facts = {
             "network": f"{type(model).__name__} (depth {self.depth}, width {text.hidden_size})",
@@ -85,8 +92,8 @@ class HuggingFaceNetwork:
         }
         if self.window is not None:
             facts["sliding window"] = f"{self.window} keys in every layer"
-        elif self._windows():
-            facts["sliding window"] = f"in {len(self._windows())} of {self.depth} layers"
+        elif self._windows:
+            facts["sliding window"] = f"in {len(self._windows)} of {self.depth} layers"
         facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
         self._provenance = immutabledict(facts)
 
@@ -103,14 +110,16 @@ class HuggingFaceNetwork:
     @property
     def context(self) -> int | None:
         """The longest text that the model has positions for, or was made for; None if it does not say."""
-        limits = [getattr(self._text, name, None) for name in ("max_position_embeddings", "max_seq_len")]
+        limits = [
+            getattr(self._text, name, None)
+            for name in ("max_position_embeddings", "max_seq_len", "max_target_positions")
+        ]
         return min((int(limit) for limit in limits if limit), default=None)
 
     @property
     def window(self) -> int | None:
         """How many keys a query sees, if all layers have a sliding window; otherwise None."""
-        windows = self._windows()
-        return max(windows) if len(windows) == self.depth else None
+        return max(self._windows) if len(self._windows) == self.depth else None
 
     @property
     def precision(self) -> float:
@@ -140,7 +149,7 @@ class HuggingFaceNetwork:
             raise ValueError(f"temperature must be positive, got {show(temperature)}")
         if self.context is not None and text.shape[1] + count > self.context:
             raise ValueError(f"prompt and count must fit in context = {self.context}, got {text.shape[1] + count}")
-        generator = torch.Generator().manual_seed(positive_integer("seed", seed, least=0))
+        generator = torch.Generator().manual_seed(torch_seed(seed))
         known = inspect.signature(self.model.forward).parameters
         cache = next((name for name in CACHES if name in known), None)
         written: list[int] = []
@@ -188,13 +197,17 @@ class HuggingFaceNetwork:
         def before(_: Any, args: Any, kwargs: Any) -> None:
             show_states(0, args[0] if args else kwargs["hidden_states"])
 
+        normed: list[Any] = []
         with ExitStack() as hooks, self._undisturbed():
+            for norm in self._norms() if final_norm else ():
+                hooks.callback(norm.register_forward_hook(lambda _, __, states: normed.append(states)).remove)
             hooks.callback(self._blocks[0].register_forward_pre_hook(before, with_kwargs=True).remove)
             add = None if bias is None else bias_hook(bias, ids.shape[1])
             for layer, block in enumerate(self._blocks, start=1):
 
                 def after(_: Any, __: Any, states: Any, layer: int = layer) -> None:
                     show_states(layer, states)
+                    normed.clear()
 
                 hooks.callback(block.register_forward_hook(after).remove)
                 if add is not None:
@@ -202,7 +215,48 @@ class HuggingFaceNetwork:
             # the body without the head: logits are large, and not wanted
             output = self._body(input_ids=ids, use_cache=False)
         if final_norm:
-            show_states(self.depth + 1, output[0])
+            # what a body gives at its end may be projected once more; without a norm it is the last state
+            last = normed[-1] if normed else output[0]
+            if last.shape[-1] != self._text.hidden_size:
+                name = type(self._body).__name__
+                raise ValueError(f"final_norm must be left out: no norm was found behind the blocks of {name}")
+            show_states(self.depth + 1, last)
+
+    def _norms(self) -> list[Any]:
+        """Return the norms beside the blocks; the last to be called behind them is the final one."""
+        holder = next(m for m in self._body.modules() if any(child is self._blocks for child in m.children()))
+        return [child for child in holder.children() if "norm" in type(child).__name__.lower()]
+
+    def _obeys(self, window: int) -> bool:
+        """Whether the first block hides a key that is `window` tokens back: some configurations name a window unused.
+
+        Seen by the mask that it gets, and where that hides nothing, by its states.
+        """
+        if self.context is not None and window >= self.context:
+            return True
+        masks: list[Any] = []
+        states: list[Any] = []
+
+        def mask(_: Any, __: Any, kwargs: Any) -> None:
+            masks.append(kwargs.get(NAME))
+            if _hides_first_key(masks[0]):
+                raise _Enough
+
+        def after(_: Any, __: Any, shown: Any) -> None:
+            states.append(shown[0] if isinstance(shown, (tuple, list)) else shown)
+            raise _Enough
+
+        texts = np.zeros((2, window + 1), dtype=np.int64)
+        texts[1, 0] = 1
+        with ExitStack() as hooks, self._undisturbed():
+            hooks.callback(self._blocks[0].register_forward_pre_hook(mask, with_kwargs=True).remove)
+            hooks.callback(self._blocks[0].register_forward_hook(after).remove)
+            hooks.enter_context(suppress(_Enough))
+            self._body(input_ids=self._ids(texts), use_cache=False)
+        if not states:
+            return True
+        one, other = (x.double() for x in states[0][:, -1])
+        return float((one - other).norm()) <= ROUNDING * self.precision * float(one.norm())
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -232,27 +286,14 @@ class HuggingFaceNetwork:
     def _ids(self, tokens: ArrayLike) -> Any:
         return heavy("torch").tensor(token_ids(tokens, self.vocabulary), device=self.model.device)
 
-    def _windows(self) -> list[int]:
-        """Return the window of every layer that has one."""
-        text = self._text
-        kinds = getattr(text, "layer_types", None) or getattr(text, "attention_layers", None)
-        size = getattr(text, "sliding_window", None) or getattr(text, "window_size", None)
-        if size is None or getattr(text, "use_sliding_window", True) is False:
-            return []
-        if kinds is None:
-            return [int(size)] * self.depth
-        return [int(size) for kind in kinds if kind in ("sliding_attention", "local")]
+
+class _Enough(Exception):  # noqa: N818 (no error: ends a run of which enough was seen)
+    pass
 
 
-def _blocks(body: Any, depth: int) -> Any:
-    """Return the list of the model's blocks: the one list of modules with as many entries as there are layers."""
-    torch = heavy("torch")
-    found = [m for m in body.children() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
-    if not found:  # some families wrap the decoder once more
-        found = [m for m in body.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
-    if len(found) != 1:
-        raise ValueError(
-            f"model must have one list of {depth} blocks, found {len(found)} in {type(body).__name__}; "
-            "only decoders of the usual build can be measured"
-        )
-    return found[0]
+def _hides_first_key(mask: Any) -> bool:
+    """Whether the last query of a mask, (B, heads, n, n), does not see the first key."""
+    if not isinstance(mask, heavy("torch").Tensor) or mask.ndim != 4:
+        return False
+    first = mask[0, 0, -1, 0]
+    return bool(~first if first.dtype == heavy("torch").bool else first < HIDDEN)

@@ -7,6 +7,8 @@ from functools import partialmethod
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from relaymodel.checks import positive_integer, show
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,6 +45,14 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+
+def torch_seed(seed: object) -> int:
+    """Return a seed that torch takes: a whole number from 0 to 2^63 - 1."""
+    number = positive_integer("seed", seed, least=0)
+    if number >= 2**63:
+        raise ValueError(f"seed must be below 2^63 = {2**63}, got {show(seed)}")
+    return number
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from relaymodel.checks import choice, positive_integer, show
 from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
-from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, within_memory
+from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, torch_seed, within_memory
 
 if TYPE_CHECKING:
     import os
@@ -58,7 +58,7 @@ def load(
     """
     torch, transformers = heavy("torch"), heavy("transformers")
     choice("dtype", dtype, DTYPES)
-    seed = positive_integer("seed", seed, least=0)
+    seed = torch_seed(seed)
     if context is not None:
         context = positive_integer("context", context)
     if context is not None and not untrained:
@@ -66,13 +66,15 @@ def load(
             f"context must be left out unless untrained is set: a trained model has its own, got {context}"
         )
     path = Path(model)
-    where: dict[str, Any] = {"pretrained_model_name_or_path": str(model)}
+    # code that comes with a model is not run, and what is here is not asked for elsewhere
+    safe = {"trust_remote_code": False, "local_files_only": path.exists()}
+    where: dict[str, Any] = {"pretrained_model_name_or_path": str(model), **safe}
     facts = {"source": str(model) if not path.exists() else path.name}
     if path.suffix == ".gguf":
         if not path.is_file():
             raise FileNotFoundError(f"model must be a GGUF file that exists, and there is none at {path}")
         heavy("gguf"), heavy("accelerate")
-        where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+        where |= {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
         with path.open("rb") as stream:
             facts["sha256"] = hashlib.file_digest(stream, "sha256").hexdigest()
     elif path.is_file() and not untrained:
@@ -88,7 +90,9 @@ def load(
                 config = transformers.AutoConfig.from_pretrained(**where)
                 if context is not None:
                     config.get_text_config(decoder=True).max_position_embeddings = context
-                built = transformers.AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
+                built = transformers.AutoModelForCausalLM.from_config(
+                    config, dtype=getattr(torch, dtype), trust_remote_code=False
+                )
                 facts["weights"] = f"random, seed {seed}"
             else:
                 built, report = transformers.AutoModelForCausalLM.from_pretrained(
@@ -100,6 +104,13 @@ def load(
                         f"model must come with all its weights, and {len(lacking)} are lacking, such as {lacking[0]}"
                     )
                 facts["weights"] = "trained"
+        except ValueError as error:
+            if "trust_remote_code" not in str(error):
+                raise
+            raise ValueError(
+                f"model must be of a family that transformers knows, and {show(str(model))} brings code of its own, "
+                "which is not run; name another model"
+            ) from None
         except OSError as error:
             raise OSError(
                 "model must be a folder, a GGUF file, or a name on the hub that can be reached or was fetched before, "
@@ -108,6 +119,8 @@ def load(
         revision = getattr(built.config, "_commit_hash", None)
         if revision:
             facts["revision"] = str(revision)
+        if path.is_file() and path.suffix != ".gguf":
+            where["pretrained_model_name_or_path"] = str(path.parent)  # of the configuration file
         tokenizer, problem = _tokenizer(where)
         if problem is not None:
             facts["tokenizer"] = f"none ({problem})"

@@ -14,7 +14,7 @@ import relaymodel
 from relaymodel import files
 from relaymodel.checks import positive_integer, show
 from relaymodel.memory import demand_memory
-from relaymodel.networks.huggingface.libraries import heavy
+from relaymodel.networks.huggingface.libraries import heavy, torch_seed
 from relaymodel.networks.training.jobs import Key, train_all
 from relaymodel.networks.training.recipe import Recipe
 from relaymodel.networks.training.result import (
@@ -124,8 +124,9 @@ def train(
         raise TypeError(f"bias must be a PromptBias, a ConstantShare or None, got {show(bias)}")
     if isinstance(bias, PromptBias) and not bias.strength and not bias.offset:
         raise ValueError("bias must have a strength other than 0; leave it out for a plain training")
-    first = positive_integer("seed", seed, least=0)
-    grown = range(first, first + positive_integer("seeds", seeds))
+    first, count = torch_seed(seed), positive_integer("seeds", seeds)
+    torch_seed(first + count - 1)
+    grown = range(first, first + count)
     jobs = positive_integer("jobs", jobs)
     corpus = split(text, recipe)
     chosen = ("plain", "bias") if arms else ("plain",) if bias is None else ("bias",)

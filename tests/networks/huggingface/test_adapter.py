@@ -10,7 +10,18 @@ from numpy.testing import assert_array_equal
 from relaymodel.networks.huggingface import HuggingFaceNetwork
 from relaymodel.networks.huggingface.libraries import quiet
 from relaymodel.networks.protocol import Network, measure
-from tests.networks.huggingface.models import COMMON, FAMILIES, FINAL_NORMS, VOCABULARY, WINDOWS, build, network, states
+from tests.networks.huggingface.models import (
+    COMMON,
+    FAMILIES,
+    FINAL_NORMS,
+    LLAMA,
+    LONG,
+    VOCABULARY,
+    WINDOWS,
+    build,
+    network,
+    states,
+)
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -163,6 +174,65 @@ def test_a_window_of_w_keys_in_L_layers_reaches_back_over_L_times_w_minus_1_toke
         assert_array_equal(measured.distance(layer)[0] > 0, measured.t <= layer * 3)
         told = f"{30 - 3 * layer} tokens, .*: a sliding window of 4 keys reaches back at most {3 * layer} tokens"
         assert re.match(told, measured.curve(layer).provenance["left out"])
+
+
+SIDES = {"decoder_layers": 3, "encoder_layers": 2, "decoder_attention_heads": 4, "encoder_attention_heads": 4}
+SIDES |= {"vocab_size": VOCABULARY, "d_model": 32, "decoder_ffn_dim": 48, "encoder_ffn_dim": 48}
+ELSEWHERE = {
+    "llama4": ("Llama4Text", LLAMA | {"intermediate_size_mlp": 48, "head_dim": 8, "num_local_experts": 2}),
+    "opt, projected": ("OPT", COMMON | LONG | {"ffn_dim": 48, "word_embed_proj_dim": 16}),
+    "bart": ("Bart", SIDES | LONG),
+    "mbart": ("MBart", SIDES | LONG),
+    "whisper": ("Whisper", SIDES | {f"{kind}_token_id": i for i, kind in enumerate(("pad", "bos", "eos"))}),
+    "modernbert": (
+        "ModernBertDecoder",
+        COMMON | LONG | {"intermediate_size": 48} | {f"{k}_token_id": 0 for k in ("pad", "bos", "eos", "cls", "sep")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_bodies_and_blocks_are_found_wherever_they_are(name, tokens):
+    """A model that is its own decoder, or whose decoder is its head; fewer blocks in the encoder; a projection."""
+    kind, settings = ELSEWHERE[name]
+    with quiet():
+        torch.manual_seed(0)
+        model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, f"{kind}Config")(**settings))
+    net = HuggingFaceNetwork(model)
+    assert net.depth == 3
+    shown = states(net, tokens, final_norm=True)
+    assert [x.shape for x in shown] == [(2, 20, 32)] * 5
+    with torch.no_grad():
+        theirs = model(torch.tensor(tokens), output_hidden_states=True, use_cache=False).hidden_states
+    for mine, other in zip(shown[:3], theirs[:3], strict=True):
+        assert_array_equal(mine, other)
+    norm = {"opt, projected": "final_layer_norm", "modernbert": "final_norm", "llama4": "norm"}.get(name)
+    if norm is None:  # whose last state the library returns as it is, behind the norm if there is one
+        assert_array_equal(shown[4], theirs[3])
+    else:
+        with torch.no_grad():
+            assert_array_equal(shown[4], getattr(net._body, norm)(torch.tensor(shown[3])))
+
+
+@pytest.mark.parametrize("window", [4, 63, 64])
+def test_a_window_that_a_model_does_not_use_is_not_claimed(window, rng):
+    sizes = COMMON | LONG | {"ffn_dim": 48, "sliding_window": window, "audio_vocab_size": 10, "num_codebooks": 2}
+    with quiet():
+        torch.manual_seed(0)
+        made = transformers.AutoModelForCausalLM.from_config(transformers.MoshiConfig(**sizes))
+    net = HuggingFaceNetwork(made)
+    if window < 64:  # beyond, no text is long enough to tell
+        assert net.window is None
+        assert "sliding window" not in net.provenance
+    a, b, after = rng.integers(0, 30, 6), rng.integers(30, 60, 6), rng.integers(0, 60, 30)
+    assert np.all(measure(net, (a, b, after)).distance(1) > 0)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_a_window_that_is_used_is_seen_in_the_mask_or_the_states(attention, monkeypatch):
+    assert network("mistral", attention=attention).window == 4
+    monkeypatch.setattr("relaymodel.networks.huggingface.adapter._hides_first_key", lambda mask: False)
+    assert network("mistral", attention=attention).window == 4
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in ("jamba",)])

@@ -1,7 +1,9 @@
 """Loading: folders, names, GGUF files, configurations, and what cannot be loaded."""
 
 import hashlib
+import json
 import re
+import socket
 import sys
 
 import numpy as np
@@ -184,3 +186,43 @@ def test_each_missing_library_is_named(missing, gguf_file, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)  # how Python marks a module that must not be found
     with pytest.raises(ImportError, match=f"^{re.escape(NEEDED.format(missing))}"):
         load(gguf_file[0])
+
+
+@pytest.mark.parametrize("what", ["configuration", "folder"])
+def test_what_is_here_is_not_looked_up_elsewhere(what, tmp_path, monkeypatch):
+    """With the hub switched on, and every way out closed and watched."""
+    config("gpt2").save_pretrained(tmp_path)
+    if what == "folder":
+        build("gpt2", dtype=torch.float32).save_pretrained(tmp_path)
+    asked = []
+
+    def closed(*arguments, **_):
+        asked.append(arguments)
+        raise OSError("no way out")
+
+    monkeypatch.setattr(socket, "getaddrinfo", closed)
+    monkeypatch.setattr(socket.socket, "connect", closed)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    place = tmp_path / "config.json" if what == "configuration" else tmp_path
+    net = load(place, untrained=what == "configuration")
+    assert net.provenance["tokenizer"].startswith("none")
+    assert asked == []
+
+
+@pytest.mark.parametrize("untrained", [False, True])
+def test_code_that_comes_with_a_model_is_neither_run_nor_offered(untrained, tmp_path, monkeypatch, silence):
+    settings = {"model_type": "foreign", "auto_map": {"AutoConfig": "configuration_foreign.Foreign"}}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    (tmp_path / "configuration_foreign.py").write_text("raise SystemExit('it ran')")
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a question was asked"))
+    with pytest.raises(ValueError, match=r"must be of a family .* brings code of its own") as told:
+        load(tmp_path, untrained=untrained)
+    assert "trust_remote_code" not in str(told.value)
+
+
+@pytest.mark.parametrize(("seed", "message"), [(2**63, "seed must be below 2\\^63"), (-1, "seed must be at least 0")])
+def test_seeds_that_torch_does_not_take(seed, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path, untrained=True, seed=seed)
+    with pytest.raises(ValueError, match=message):
+        network("gpt2").generate([1, 2], 3, seed=seed)
