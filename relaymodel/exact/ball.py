@@ -1,16 +1,27 @@
 """Certified values: ball arithmetic whose radius bounds every error (python-flint's Arb)."""
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
-from flint import arb, arb_series, fmpq
+import numpy as np
+from flint import arb, ctx, fmpq
 
 from relaymodel.checks import Number, positive_integer, real, show
+from relaymodel.exact import bands, finite
+from relaymodel.exact.hyperbola import Hyperbola
+from relaymodel.exact.kernel import Kernel, head_front
+from relaymodel.exact.ladder import CLOSE, MOST_POLES, residue_sum, terms_needed
 from relaymodel.exact.precision import working
 from relaymodel.exact.rational import influence_fraction
-from relaymodel.exact.spectrum import poles, rational
-from relaymodel.exact.stirling import HUGE, digamma_difference, log_gamma_ratio
+from relaymodel.exact.spectrum import Symbol, merged, poles, rational, symbol, without_influence
+from relaymodel.exact.stirling import HUGE
 from relaymodel.model import RelayModel
+
+FEW, MANY = 300, 3000  # steps that the sum over eigenvalues is taken for: where the residues fall fast, and elsewhere
+EXACT = 5000  # steps for which an exact fraction decides whether the influence is 0
 
 
 class PrecisionError(ArithmeticError):
@@ -61,13 +72,10 @@ def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     3.9338527597697879672e-81
     """
     N, lost = end_position(model, t)
-    try:
-        return refine(lambda: _residues(model, _influence_kernel(model.prompt, N)), model, digits, lost)
-    except PrecisionError:
-        steps = N - model.prompt
-        if steps.q == 1 and steps <= 10_000 and influence_fraction(model, int(steps.p)) == 0:
-            return arb(0)
-        raise
+    kernel = Kernel(fmpq(model.prompt + 1), N + 1)
+    plateau = rational(model.plateau)
+    integral = _integral(model, kernel, lost)
+    return refine(lambda: integral() + plateau, model, digits, integral.extra, exact=lambda: _vanishes(model, kernel))
 
 
 def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
@@ -81,19 +89,17 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     0.7400406244
     """
     N, lost = end_position(model, t)
-    if not poles(model):
+    if without_influence(model) and model.plateau == 0:
         raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
-    exact_t = N - model.prompt
+    kernel = Kernel(fmpq(model.prompt + 1), N + 1)
+    value, slope = (_integral(model, k, lost) for k in (kernel, replace(kernel, slope=True)))
+    plateau, exact_t = rational(model.plateau), N - model.prompt
 
     def evaluate() -> arb:
-        kernel = _influence_kernel(model.prompt, N)
+        return arb(exact_t) * slope() / (value() + plateau)
 
-        def slope(g: fmpq, order: int) -> arb_series:
-            return kernel(g, order) * _digamma_difference(N, g + 1, order)
-
-        return arb(exact_t) * _residues(model, slope) / _residues(model, kernel)
-
-    return refine(evaluate, model, digits, lost, absolute=True)
+    extra = max(value.extra, slope.extra)
+    return refine(evaluate, model, digits, extra, absolute=True, exact=lambda: _vanishes(model, kernel))
 
 
 def token_influence_ball(model: RelayModel, source: int, target: int, digits: int = 50) -> arb:
@@ -109,14 +115,11 @@ def token_influence_ball(model: RelayModel, source: int, target: int, digits: in
     s, n = positive_integer("source", source), positive_integer("target", target)
     if s > n:
         return arb(0)
+    plateau = rational(model.plateau) if s == 1 else fmpq(0)
     if s == n:
-        eigenvalue = rational(model.eigenvalue(n))
-        return refine(lambda: arb(eigenvalue), model, digits, 0)
-
-    def kernel(g: fmpq, order: int) -> arb_series:
-        return _gamma_ratio(fmpq(s), g, order) / _gamma_ratio(fmpq(n), g + 1, order)
-
-    return refine(lambda: _residues(model, kernel), model, digits, 64 + min(n, HUGE).bit_length())
+        return refine(lambda: _eigenvalue(model, n) + plateau, model, digits, 64 + 2 * n.bit_length())
+    integral = _integral(model, Kernel(fmpq(s), fmpq(n + 1), tokens=True), 64 + min(n, HUGE).bit_length())
+    return refine(lambda: integral() + plateau, model, digits, integral.extra)
 
 
 def end_position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
@@ -129,55 +132,126 @@ def end_position(model: RelayModel, t: Number) -> tuple[fmpq, int]:
     return N, 64 + (size if N < HUGE else size.bit_length())
 
 
-def refine(evaluate: Callable[[], arb], model: RelayModel, digits: int, extra: int, *, absolute: bool = False) -> arb:
-    """Raise the working precision until the ball is as narrow as asked."""
+def refine(
+    evaluate: Callable[[], arb],
+    model: RelayModel,
+    digits: int,
+    extra: int,
+    *,
+    absolute: bool = False,
+    exact: Callable[[], bool] = lambda: False,
+) -> arb:
+    """Raise the working precision, which is that wanted and `extra` bits at first, until the ball is narrow enough.
+
+    `exact` decides, where it can, whether what cannot be told from 0 is 0.
+    """
     wanted = int(positive_integer("digits", digits) * 3.3219280948873626) + 2
     precision = wanted + extra
-    highest = 100 * precision + (1 << 14)
+    first, highest = precision, 20 * precision + (1 << 13)
     while True:
         with working(bits=precision, order=model.depth + 1):
             value = evaluate()
-            if value == 0:
+            if value == 0 and value.rad() == 0:
                 return value
             if absolute and value.is_finite() and value.rad() < arb(2) ** -wanted:
                 return value
             if not absolute and value.rel_accuracy_bits() >= wanted:
                 return value
+        if precision == 4 * first and exact():
+            if absolute:
+                raise PrecisionError("the influence is 0, so that it has no local exponent", value)
+            return arb(0)
         if precision > highest:
             raise PrecisionError(f"the influence cannot be told from 0 with {precision} bits: {value}", value)
         precision *= 2
 
 
-def _residues(model: RelayModel, kernel: Callable[[fmpq, int], arb_series]) -> arb:
-    """Return the sum over the poles of f of the residue of f times `kernel`, a power series in w = z + g."""
+@dataclass(frozen=True)
+class Integral:
+    """The contour integral of a model against a kernel: a way to evaluate it, and the bits that this loses.
+
+    - Layers of one head of recency 0: the few residues, from exact principal parts.
+    - Whole and few steps: the eigenvalues at those positions.
+    - Residues that fall fast enough, and clusters of nearly equal exponents: ladders.
+    - Everything else: the trapezoidal rule on a hyperbola.
+    """
+
+    evaluate: Callable[[int], arb]  # what it leaves out is below 2^-bits
+    extra: int
+
+    def __call__(self) -> arb:
+        """Return the integral as a ball at the current precision."""
+        return self.evaluate(ctx.prec - self.extra + 8)
+
+
+def _integral(model: RelayModel, kernel: Kernel, lost: int) -> Integral:
+    """Choose how to evaluate the integral; with bits of the size of the arguments `lost`."""
+    found = symbol(model)
+    if without_influence(model):
+        return Integral(lambda _: arb(0), 0)
+    if found.plain and not _crowded(found):
+        return Integral(lambda _: _residues(merged(model), kernel), lost)
+    few = FEW if kernel.b > 2 * kernel.a else MANY
+    if not found.rational and not kernel.slope and kernel.span.q == 1 and kernel.span <= few:
+        eigenvalues = found.value_at_one
+        return Integral(lambda _: finite.ball(found, kernel, eigenvalues), lost + finite.bits_lost(kernel))
+    if found.rational or (kernel.span >= 2 and terms_needed(found, kernel, 100) < MOST_POLES):
+        return Integral(lambda bits: residue_sum(found, kernel, bits), lost)
+    size = _guess(model, kernel)
+    return Integral(lambda bits: Hyperbola(found, kernel).integral(bits, size), lost)
+
+
+def _crowded(found: Symbol) -> bool:
+    """Whether position exponents lie so close that principal parts cost more precision than a cluster."""
+    places = sorted(g for g, _ in found.shapes)
+    return any(b - a < Fraction(1, 2**CLOSE) for a, b in pairwise(places))
+
+
+def _guess(model: RelayModel, kernel: Kernel) -> float:
+    """Return about the size of the integral, from float64; only the time taken depends on it."""
+    try:
+        if kernel.tokens:
+            sums = bands.token_influence(model, np.array([float(kernel.a)]), np.array([float(kernel.b - 1)]))
+            value = float(sums.value[0])
+        else:
+            found = bands.table(model).evaluate(np.array([float(kernel.span)]), exponent=kernel.slope)
+            value = float(found.slope[0]) / float(kernel.span) if kernel.slope else float(found.value[0])
+    except OverflowError:
+        return 1.0
+    return abs(value) if 0 < abs(value) < math.inf else 1.0
+
+
+def _vanishes(model: RelayModel, kernel: Kernel) -> bool:
+    """Whether the influence is exactly 0, where an exact fraction can tell."""
+    steps = kernel.span
+    if steps.q != 1 or steps > EXACT or (not model.plain and model.prompt > EXACT):
+        return False
+    return influence_fraction(model, int(steps.p)) == 0
+
+
+def _eigenvalue(model: RelayModel, n: int) -> arb:
+    """Return f(n) as a ball."""
+    found = symbol(model)
+    heads = {}
+    for g, delta in found.shapes:
+        x, d = rational(g) + n, rational(delta)
+        if delta.denominator == 1:
+            ratio = 1 / arb(math.prod((x + i for i in range(int(delta))), start=fmpq(1)))
+        else:
+            ratio = (arb(x).lgamma() - arb(x + d).lgamma()).exp()
+        heads[g, delta] = head_front(g, delta) * ratio
+    value = arb(1)
+    for residual, own in found.layers:
+        value *= sum((heads[g, d] * arb(rational(s)) for s, g, d in own), arb(rational(residual)))
+    return value
+
+
+def _residues(model: RelayModel, kernel: Kernel) -> arb:
+    """Return the sum over the poles of f of the residue of f times `kernel`, for a plain model."""
     total = arb(0)
     for pole in poles(model):
-        series = kernel(pole.position, pole.order)
-        for k, coefficient in enumerate(pole.principal):
-            total += arb(coefficient) * series[k]
+        with working(order=pole.order):
+            series = kernel.series(pole.position, pole.order)
+            for k, coefficient in enumerate(pole.principal):
+                total += arb(coefficient) * series[k]
     return total
-
-
-def _influence_kernel(prompt: int, N: fmpq) -> Callable[[fmpq, int], arb_series]:
-    """Return (g, order) -> the power series of Phi(-z) in w = z + g."""
-
-    def kernel(g: fmpq, order: int) -> arb_series:
-        ratio = _gamma_ratio(fmpq(prompt), g + 1, order) / _gamma_ratio(N, g + 1, order)
-        return ratio / arb_series([arb(1 + g), -1], order)
-
-    return kernel
-
-
-def _gamma_ratio(x: fmpq, a: fmpq, order: int) -> arb_series:
-    """Return Gamma(x + a - w) / Gamma(x) as a power series in w."""
-    if x >= HUGE:
-        return log_gamma_ratio(x, a, order).exp()
-    return (arb_series([arb(x + a), -1], order).lgamma() - arb(x).lgamma()).exp()
-
-
-def _digamma_difference(x: fmpq, a: fmpq, order: int) -> arb_series:
-    """Return psi(x + a - w) - psi(x) as a power series in w: psi^(k)(c)/k! = (-1)^(k+1) zeta(k+1, c)."""
-    if x >= HUGE:
-        return digamma_difference(x, a, order)
-    c = arb(x + a)
-    return arb_series([c.digamma() - arb(x).digamma()] + [-arb(k + 1).zeta(c) for k in range(1, order)], order)

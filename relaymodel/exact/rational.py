@@ -5,10 +5,12 @@ from fractions import Fraction
 from flint import fmpq, fmpq_poly, fmpq_series, fmpz_poly
 
 from relaymodel.checks import positive_integer
+from relaymodel.exact.finite import influence_rational
 from relaymodel.exact.precision import working
-from relaymodel.exact.spectrum import poles
+from relaymodel.exact.spectrum import merged, poles, rational, symbol
 from relaymodel.model import RelayModel
 
+LONGEST = 20_000  # prompt and steps of a model with recency, whose fractions grow faster
 LARGEST = 10**7  # the result has about P + t digits; beyond this it helps nobody
 
 
@@ -20,14 +22,16 @@ def influence_fraction(model: RelayModel, t: int) -> Fraction:
     $$ \Phi = \frac{(N-1)!}{(P-1)!} \Bigl[ (1+g-w) \prod_{j=P+1}^{N} (j+g-w) \Bigr]^{-1}, \qquad
        D = \sum_g \mathrm{Res}_{w=0}\, f\,\Phi, $$
 
-    the product by binary splitting of truncated polynomials with integer coefficients.
+    the product by binary splitting of truncated polynomials with integer coefficients.  Heads with a rational recency
+    have rational weights and eigenvalues too, and D is a finite sum over these (`finite`, THEORY section 10).
 
     Parameters
     ----------
     model
         Any relay model; floats count with their exact binary value.
     t
-        Continuation token, an integer from 1 to 10^7.  The result has on the order of t digits.
+        Continuation token, an integer from 1 to 10^7 (20 000, and as many prompt tokens, with a recency other than 0).
+        The result has on the order of t digits, P + t for each distinct head with a recency.
 
     Raises
     ------
@@ -47,10 +51,20 @@ def influence_fraction(model: RelayModel, t: int) -> Fraction:
             f"t must be at most {LARGEST} for an exact fraction, whose size grows with t; "
             "use influence_ball, which certifies any number of digits at any t"
         )
+    found, plateau = symbol(model), rational(model.plateau)
+    if not found.plain:
+        whole = all(delta.denominator == 1 for _, delta in found.shapes)
+        if steps > LONGEST or (model.prompt > LONGEST and not whole):
+            raise ValueError(
+                f"prompt and t must be at most {LONGEST} for an exact fraction of a model with recency, got "
+                f"{model.prompt} and {steps}; use influence_ball, which certifies any number of digits at any t"
+            )
+        total = plateau + influence_rational(found, found.value_at_one, model.prompt, steps)
+        return Fraction(int(total.p), int(total.q))
     P, N = model.prompt, model.prompt + steps
-    total = fmpq(0)
+    total = plateau
     rising = fmpq(_product(1, P, N - 1, 1, 0)[0])  # (N-1)!/(P-1)!
-    for pole in poles(model):
+    for pole in poles(merged(model)):
         g, m = pole.position, pole.order
         a, b = g.p, g.q
         below = _product(m, P + 1, N, int(b), int(a)).mul_low(fmpz_poly([a + b, -b]), m)

@@ -131,15 +131,15 @@ def _influence(model: RelayModel, t: Array, *, exponent: bool, far: bool) -> Sum
             if far
             else _newton(pole, P, t, exponent=exponent, sure=found.sure)
         )
-        front = _front(P, N, c, pole.rest)
+        root = front(P, N, c, pole.rest)
         # in two halves: the power of t alone may leave the float range
-        value = front * (front * terms.value)
+        value = root * (root * terms.value)
         total += value
         if not found.sure:
-            size += front * (front * terms.magnitude)
+            size += root * (root * terms.magnitude)
         if exponent:
             local = t / N if c == 1 else t * digamma_difference(N, c)
-            falling += local * value - front * (front * terms.slope)
+            falling += local * value - root * (root * terms.slope)
     condition = _condition(found, total, size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alpha = falling / total if exponent else falling
@@ -171,11 +171,11 @@ def token_influence(model: RelayModel, source: Array, target: Array) -> Sums:
         sums = power_sums_near(source + g, target - source + 1, c, max(1, m - 1))
         h = complete_homogeneous(sums[: m - 1])
         # Gamma(s+g) / Gamma(s) = Gamma(s+c) / Gamma(s) / (s+g)
-        front = _front(source, target, c, pole.rest)
+        root = front(source, target, c, pole.rest)
         own = c / (source + g)
-        total += front * (front * (own * (pole.values @ h)))
+        total += root * (root * (own * (pole.values @ h)))
         if not found.sure:
-            size += front * (front * (own * (pole.magnitude @ h)))
+            size += root * (root * (own * (pole.magnitude @ h)))
     return Sums(scale_up(total, found.exponent), np.zeros_like(source), _condition(found, total, size))
 
 
@@ -187,16 +187,16 @@ def _condition(found: Stack, total: Array, size: Array) -> Array:
     return np.where(np.abs(total) < SMALLEST, np.inf, condition * max(1.0, found.steepest / 5))
 
 
-def _front(start: Array | float, end: Array, c: float, rest: float) -> Array:
+def front(start: Array | float, end: Array, c: float, rest: float) -> Array:
     r"""Return the root of $\frac{\Gamma(x+c)\Gamma(y)}{\Gamma(x)\Gamma(y+c)}$, x = start, y = end, at c + rest."""
     if c == 1:
-        front = np.sqrt(start / end)
+        root = np.sqrt(start / end)
     else:
         correction = log_gamma_ratio(np.atleast_1d(np.asarray(start, dtype=float)), c) - log_gamma_ratio(end, c)
-        front = ((start + c) / (end + c)) ** (0.5 * c) * np.exp(0.5 * correction)
+        root = ((start + c) / (end + c)) ** (0.5 * c) * np.exp(0.5 * correction)
     if rest:
-        front = front * np.exp(0.5 * rest * np.log((start + c) / (end + c)))
-    return front
+        root = root * np.exp(0.5 * rest * np.log((start + c) / (end + c)))
+    return root
 
 
 def scale_up(value: Array, exponent: int) -> Array:

@@ -4,14 +4,15 @@ Everything here is rational arithmetic on the parameters' exact values, so nothi
 one floating-point or ball evaluation that follows (THEORY section 2).
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from flint import fmpq, fmpq_poly, fmpq_series
 
 from relaymodel.exact.precision import working
-from relaymodel.model import RelayModel
+from relaymodel.model import Head, Layer, RelayModel
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,90 @@ class PrincipalPart:
     def order(self) -> int:
         """Order of the pole: the number of relaying layers at this position exponent, less zeros of f there."""
         return len(self.principal)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    r"""f(z), less what does not matter: heads of one shape in a layer are one, and those without strength gone.
+
+    `layers` holds the residual of each layer and the (strength, g, delta) of its heads, delta = 1 - recency.
+    """
+
+    layers: tuple[tuple[Fraction, tuple[tuple[Fraction, Fraction, Fraction], ...]], ...]
+
+    @cached_property
+    def shapes(self) -> frozenset[tuple[Fraction, Fraction]]:
+        """The distinct (g, delta)."""
+        return frozenset((g, delta) for _, heads in self.layers for _, g, delta in heads)
+
+    @cached_property
+    def rational(self) -> bool:
+        """Whether f is a rational function: every delta is whole."""
+        return all(delta.denominator == 1 for _, delta in self.shapes)
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether f is constant because no head is left, or because a layer passes nothing on."""
+        return not self.shapes or any(residual == 0 and not heads for residual, heads in self.layers)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether each layer has at most one head, of recency 0: what `poles` takes apart."""
+        return all(len(heads) <= 1 for _, heads in self.layers) and all(delta == 1 for _, delta in self.shapes)
+
+    @cached_property
+    def value_at_one(self) -> Fraction:
+        """f(1): what the prompt holds, without sinks."""
+        return math.prod((residual + sum(s for s, *_ in heads) for residual, heads in self.layers), start=Fraction(1))
+
+    @cached_property
+    def lowest(self) -> Fraction:
+        """g*, the smallest position exponent."""
+        return min(g for g, _ in self.shapes)
+
+    @cached_property
+    def shift(self) -> float:
+        """1 + g*, rounded."""
+        return float(1 + self.lowest)
+
+    @cached_property
+    def rest(self) -> float:
+        """What that rounding took off."""
+        return float(1 + self.lowest - Fraction(self.shift))
+
+    @cached_property
+    def floats(self) -> list[tuple[float, list[tuple[float, float, float, float]]]]:
+        """The layers with (strength, g - g*, delta, 1 + g), each rounded once."""
+        return [
+            (float(residual), [(float(x), float(g - self.lowest), float(d), float(1 + g)) for x, g, d in heads])
+            for residual, heads in self.layers
+        ]
+
+
+@lru_cache(maxsize=256)
+def symbol(model: RelayModel) -> Symbol:
+    """Return the symbol of a model's heads and residuals, which is all but its sinks."""
+    layers = []
+    for layer in model.layers:
+        strengths: dict[tuple[Fraction, Fraction], Fraction] = {}
+        for head in layer.heads:
+            shape = Fraction(head.position), 1 - Fraction(head.recency)
+            strengths[shape] = strengths.get(shape, Fraction(0)) + Fraction(head.relay)
+        heads = tuple((strength, *shape) for shape, strength in strengths.items() if strength != 0)
+        layers.append((Fraction(layer.residual), heads))
+    return Symbol(tuple(layers))
+
+
+@lru_cache(maxsize=256)
+def merged(model: RelayModel) -> RelayModel:
+    """Return the model without sinks and with equal heads made one; a plain model is returned as it is."""
+    if model.plain:
+        return model
+    layers = []
+    for residual, heads in symbol(model).layers:
+        found = [Head(strength, g, 1 - delta) for strength, g, delta in heads]
+        layers.append(Layer(heads=found or [Head(0)], residual=residual))
+    return RelayModel(model.prompt, layers)
 
 
 def rational(number: Fraction) -> fmpq:
@@ -94,3 +179,9 @@ def tail_sums(coefficients: tuple[fmpq, ...]) -> tuple[fmpq, ...]:
         total += coefficient
         sums.append(total)
     return tuple(reversed(sums))
+
+
+def without_influence(model: RelayModel) -> bool:
+    """Whether D is the plateau at every t."""
+    found = symbol(model)
+    return found.constant or (found.plain and not poles(merged(model)))

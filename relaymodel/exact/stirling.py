@@ -9,7 +9,7 @@ from flint import arb, arb_series, ctx, fmpq
 HUGE = 1 << 128  # from here on each term of the series gains 256 bits
 
 
-def log_gamma_ratio(x: fmpq, a: fmpq, order: int) -> arb_series:
+def log_gamma_ratio(x: fmpq, a: fmpq | arb, order: int) -> arb_series:
     r"""Return $\log\Gamma(x+a-w) - \log\Gamma(x)$, a > 0, as a power series in w, for x >= 2^128.
 
     $(x-\tfrac12)\log(1+\tfrac{a-w}{x}) + (a-w)\bigl(\log(x+a-w) - 1\bigr) + S(x+a-w) - S(x)$ with
@@ -22,7 +22,7 @@ def log_gamma_ratio(x: fmpq, a: fmpq, order: int) -> arb_series:
     return value + _tail(x, end, order, lambda k: fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1)), 1)
 
 
-def digamma_difference(x: fmpq, a: fmpq, order: int) -> arb_series:
+def digamma_difference(x: fmpq, a: fmpq | arb, order: int) -> arb_series:
     r"""Return $\psi(x+a-w) - \psi(x)$, a > 0, as a power series in w, for x >= 2^128.
 
     $\log(1+\tfrac{a-w}{x}) + \tfrac{1}{2x} - \tfrac{1}{2(x+a-w)} + \sum_k \frac{B_{2k}}{2k} [x^{-2k} - (x+a-w)^{-2k}]$,
@@ -33,7 +33,7 @@ def digamma_difference(x: fmpq, a: fmpq, order: int) -> arb_series:
     return value - _tail(x, end, order, lambda k: fmpq.bernoulli(2 * k) / (2 * k), 0)
 
 
-def _log_quotient(x: fmpq, a: fmpq, order: int) -> arb_series:
+def _log_quotient(x: fmpq, a: fmpq | arb, order: int) -> arb_series:
     """Return log((x + a - w) / x), every coefficient to full relative accuracy."""
     quotient = arb_series([arb(1), -1 / arb(x + a)], order).log()
     return quotient + arb_series([(arb(a) / arb(x)).log1p()], order)

@@ -1,21 +1,22 @@
 """The float64 values users ask for: the fast path where it keeps its promise, balls everywhere else."""
 
-from collections.abc import Sequence
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
 from relaymodel.checks import Number, demand, numbers, real, show
-from relaymodel.exact import residues
+from relaymodel.exact import bands, residues
 from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
-from relaymodel.exact.spectrum import poles
+from relaymodel.exact.spectrum import merged, poles, symbol, without_influence
 from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
 CHUNK = 1 << 13  # points evaluated at once: enough to spread the calls, and small for the cache and the allocator
 WORKSPACE = 1 << 16  # points times layers at once, likewise
+FEW, MANY = 32, 1024  # points from which a contour is faster than balls, where position exponents differ and elsewhere
 LARGEST_PROMPT = 10**9
 LARGEST_T = 1e300
 DEEPEST = 64
@@ -137,21 +138,28 @@ def token_influence(model: RelayModel, source: Integer | Points, target: Integer
     s = np.broadcast_to(s, shape).ravel()
     n = np.broadcast_to(n, shape).ravel()
     values = np.zeros(s.size)
-    for i in np.flatnonzero(s == n):
-        values[i] = float(model.eigenvalue(int(n[i])))
-    rest = np.flatnonzero(s < n)
-    good = np.zeros(rest.size, dtype=bool)
-    if not poles(model):
-        return values.reshape(shape) if shape else float(values[0])
+    pending = s <= n
+    if symbol(model).plain and not model.plateau:
+        for i in np.flatnonzero(s == n):
+            values[i] = float(merged(model).eigenvalue(int(n[i])))
+        pending &= s < n
+        if not poles(merged(model)):
+            pending[:] = False
     if model.depth <= DEEPEST:
-        good = n[rest] <= 2**53
-        for part in _chunks(good, model.depth):
-            here = rest[part]
-            with np.errstate(over="ignore", invalid="ignore"):
-                sums = residues.token_influence(model, s[here].astype(float), n[here].astype(float))
-            values[here] = sums.value
-            good[part] = _promised(sums, model.depth)
-    for i in rest[~good]:
+        for path, wanted in _paths(model, residues.token_influence, bands.token_influence):
+            good = pending & (n <= 2**53)
+            if np.count_nonzero(good) < wanted:
+                continue
+            for part in _chunks(good, model.depth):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    sums = path(
+                        merged(model) if path is residues.token_influence else model,
+                        s[part].astype(float),
+                        n[part].astype(float),
+                    )
+                values[part] = sums.value
+                pending[part] = ~_promised(sums, model.depth)
+    for i in np.flatnonzero(pending):
         values[i] = _to_float(token_influence_ball(model, int(s[i]), int(n[i]), 20))
     values += 0.0
     return values.reshape(shape) if shape else float(values[0])
@@ -161,23 +169,39 @@ def _evaluate(model: RelayModel, t: Scalar | Points, *, exponent: bool) -> float
     check_model(model)
     exact, floats, shape = times(t)
     result = np.zeros(floats.size)
-    if not poles(model):
-        if exponent:
+    if without_influence(model):
+        if exponent and not model.plateau:
             raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
-        return result.reshape(shape) if shape else 0.0
-    good = np.zeros(floats.size, dtype=bool)
+        if not exponent:
+            result += float(model.plateau)
+        return result.reshape(shape) if shape else float(result[0])
+    pending = np.ones(floats.size, dtype=bool)
     if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
-        good = floats <= LARGEST_T
-        for part in _chunks(good, model.depth):
-            with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 balls take over
-                sums = residues.influence(model, floats[part], exponent=exponent)
-            result[part] = sums.alpha if exponent else sums.value
-            good[part] = _promised(sums, model.depth, exponent=exponent)
+        for path, wanted in _paths(model, residues.influence, bands.influence):
+            good = pending & (floats <= LARGEST_T)
+            if np.count_nonzero(good) < wanted:
+                continue
+            for part in _chunks(good, model.depth):
+                with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 balls take over
+                    sums = path(merged(model) if path is residues.influence else model, floats[part], exponent=exponent)
+                result[part] = sums.alpha if exponent else sums.value
+                pending[part] = ~_promised(sums, model.depth, exponent=exponent)
     evaluate = local_exponent_ball if exponent else influence_ball
-    for i in np.flatnonzero(~good):
+    for i in np.flatnonzero(pending):
         result[i] = _to_float(evaluate(model, float(floats[i]) if exact is None else exact[i], 20))
     result += 0.0  # never -0.0, where a negative value is too small for float64
     return result.reshape(shape) if shape else float(result[0])
+
+
+Path = TypeVar("Path", bound=Callable[..., residues.Sums])
+
+
+def _paths(model: RelayModel, by_residues: Path, by_contours: Path) -> list[tuple[Path, int]]:
+    """Return the float64 paths that serve a model, in turn, each with the least number of points that is worth it."""
+    if not symbol(model).plain or model.plateau:
+        return [(by_contours, 1)]
+    several = len({g for g, _ in symbol(model).shapes}) > 1
+    return [(by_residues, 1), (by_contours, FEW if several else MANY)]
 
 
 def check_model(model: object) -> None:

@@ -1,0 +1,248 @@
+r"""The float64 path for every symbol: the inverse Mellin integral of THEORY section 10 on a hyperbola.
+
+With $z = \zeta - g_*$, g* the smallest position exponent, $c = 1 + g_*$, $a = P + c$ and $b = N + c$,
+
+$$ D = K + \frac{R}{2\pi i} \int \frac{f(\zeta - g_*) - C}{c - \zeta}\, e^{G(\zeta)}\, d\zeta, \qquad
+   R = \frac{\Gamma(P+c)\Gamma(N)}{\Gamma(P)\Gamma(N+c)}, \qquad
+   G = \log\frac{\Gamma(b)}{\Gamma(b-\zeta)} - \log\frac{\Gamma(a)}{\Gamma(a-\zeta)}, $$
+
+K the plateau of the sinks.  A constant C has the integral 0: it takes out what f tends to far away, and the part of
+heads near the token itself that would cancel.  The contour $\zeta(u) = \mu(1 + \sin(iu - \theta))$ crosses the real
+axis between the poles of f and 1, where the integrand is least (a saddle: hardly anything cancels for positive
+strengths), and the trapezoidal rule in u converges exponentially.  Its step is halved until the sums with h and 2h
+agree to 1e-9 at both ends of a band of t, so that the finer one is off by about the square of that; the nodes then
+serve the whole band.  Poles that coincide, or nearly so, are far away from it and make no difference.
+
+Token influences have $a = s + g_*$, no denominator $c - \zeta$, and cross left of a.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flint import fmpq
+from numpy.typing import NDArray
+
+from relaymodel.exact.spectrum import Symbol
+
+THETA = 0.6
+SHIFT = 32  # Stirling's series holds from here on
+AGREEMENT = 1e-9  # of the sums with steps 2h and h; the error of the latter is about its square
+NEGLIGIBLE = 1e-18
+MOST_NODES = 6000
+NEAR_SELF = 0.25  # heads with 1 - gamma below this are taken relative to the token itself
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complexfloating[Any, Any]]
+
+_STIRLING = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))]]
+_lgamma = np.vectorize(math.lgamma, otypes=[float])  # of few numbers
+_DIGAMMA = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)]]
+
+
+@dataclass(frozen=True, eq=False)
+class Contour:
+    """Nodes and weights, shape (J,); the integral is 2**exponent times the imaginary part of their sum."""
+
+    nodes: Complex
+    weights: Complex
+    exponent: int
+
+
+class ContourError(ArithmeticError):
+    """No contour of a reasonable number of nodes holds its accuracy; balls must decide."""
+
+
+def log1p(w: Complex) -> Complex:
+    """Return log(1 + w) to full accuracy in both parts, which NumPy's complex log1p is not."""
+    x, y = w.real, w.imag
+    small = np.abs(w) < 0.5
+    far = np.log(np.where(small, 1.0, 1 + w))
+    x, y = np.where(small, x, 0.0), np.where(small, y, 0.0)
+    near = 0.5 * np.log1p(x * (2 + x) + y * y) + 1j * np.arctan2(y, 1 + x)
+    return np.where(small, near, far)
+
+
+def log_gamma_quotient(x: Complex, delta: float) -> Complex:
+    r"""Return $\log\Gamma(x)/\Gamma(x+\delta)$, modulo $2\pi i$, relative to delta however small it is.
+
+    x is off the negative axis by at least 0.4 of its argument; below |x| = 32 it is raised by recurrence.
+    """
+    low = np.abs(x) < SHIFT
+    raised = np.where(low, x + 2 * SHIFT, x)
+    passed = np.zeros_like(raised)
+    if low.any():
+        at, total = x[low], np.zeros_like(raised[low])
+        for j in range(2 * SHIFT):
+            r = delta / (at + j)
+            total = total + r + total * r
+        passed[low] = log1p(total + 0j)
+    end = raised + delta
+    p, q = 1 / raised, 1 / end
+    pp, qq = p * p, q * q
+    value, slope = np.full_like(raised, _STIRLING[-1]), np.zeros_like(raised)
+    for coefficient in _STIRLING[-2::-1]:  # the polynomial at qq and its divided difference between pp and qq
+        slope = slope * pp + value
+        value = value * qq + coefficient
+    tail = -delta * p * q * (value + p * (p + q) * slope)
+    return passed - ((raised - 0.5) * log1p(delta * p + 0j) + delta * (np.log(end) - 1) + tail)
+
+
+def stirling(x: Complex) -> Complex:
+    """Return the tail of Stirling's series at |x| >= 32, Re x > 0."""
+    inverse = 1 / x
+    square = inverse * inverse
+    terms = _STIRLING if np.min(np.abs(x), initial=np.inf) < 1e3 else _STIRLING[:2]
+    total: Complex = np.full_like(inverse, terms[-1])
+    for coefficient in terms[-2::-1]:
+        total = total * square + coefficient
+    return total * inverse
+
+
+def exponential(a: Array, span: Array, zeta: Complex) -> Complex:
+    r"""Return $e^G$, b = a + span, shape (T, J) from columns a, span and a row zeta.  Nothing large cancels.
+
+    $G = (a-\tfrac12)\log\bigl(1-\tfrac{\tau\zeta}{a(b-\zeta)}\bigr) + \zeta\log\bigl(1+\tfrac{\tau}{a-\zeta}\bigr)
+    - \tau\log\bigl(1-\tfrac{\zeta}{b}\bigr)$ and Stirling's tails, $\tau = b - a$.
+    """
+    low = (a < SHIFT)[:, 0]
+    if not low.any():
+        return _stirling_exponential(a, span, zeta)
+    value = np.empty((a.shape[0], zeta.size), dtype=complex)
+    if not low.all():
+        value[~low] = _stirling_exponential(a[~low], span[~low], zeta)
+    far = np.abs(zeta) > 2 * SHIFT
+    value[np.ix_(low, ~far)] = _raised_exponential(a[low], span[low], zeta[~far])
+    if far.any():
+        value[np.ix_(low, far)] = _far_exponential(a[low], span[low], zeta[far])
+    return value
+
+
+def _stirling_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
+    """Return e^G where a and b are at least 32."""
+    b = a + span
+    a1, b1 = a - zeta, b - zeta
+    G = (a - 0.5) * log1p(-(span / b1) * (zeta / a))
+    G += zeta * log1p(span / a1)
+    G -= span * log1p(-zeta / b)
+    G += (stirling(b + 0j) - stirling(a + 0j)) + (stirling(a1) - stirling(b1))
+    value: Complex = np.exp(G)
+    return value
+
+
+def _raised_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
+    """Return e^G where a is small and zeta is not large: by recurrence from a + 32, and b + 32 if that is small too."""
+    low = (a + span < SHIFT)[:, 0]
+    value = _stirling_exponential(a + SHIFT, np.where(low[:, None], span, span - SHIFT), zeta)
+    for j in range(SHIFT):
+        value /= 1 - zeta / (a + j)
+    for j in range(SHIFT if low.any() else 0):
+        value[low] *= 1 - zeta / (a[low] + span[low] + j)
+    return value
+
+
+def _far_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
+    """Return e^G where a is small and zeta large: the two quotients of gamma functions apart."""
+    a1, b1 = a - zeta, a + span - zeta
+    G = -((a1 - 0.5) * log1p(span / a1) + span * (np.log(b1) - 1) + stirling(b1) - stirling(a1))
+    value: Complex = np.exp(G + (_lgamma(a + span) - _lgamma(a)))
+    return value
+
+
+def digamma_rise(N: Array, d: Complex) -> Complex:
+    r"""Return $\psi(N+d) - \psi(N)$, shape (T, J) from a column N > 0 and a row d, Re d > 0."""
+    low = (N < SHIFT)[:, 0]
+    start = np.where(N < SHIFT, N + SHIFT, N)
+    end = start + d
+    p, q = 1 / start, 1 / end
+    value = log1p(d * p) + 0.5 * d * p * q
+    pp, qq = p * p, q * q
+    tails = [np.full_like(x, _DIGAMMA[-1]) for x in (pp + 0 * qq, qq)]
+    for coefficient in _DIGAMMA[-2::-1]:
+        tails = [tail * x + coefficient for tail, x in zip(tails, (pp, qq), strict=True)]
+    value += tails[0] * pp - tails[1] * qq
+    if low.any():
+        for j in range(SHIFT):
+            value[low] += d / ((N[low] + j) * (N[low] + j + d))
+    return value
+
+
+def factors(found: Symbol, zeta: Complex, *, size: bool = False) -> tuple[list[Complex], list[float], list[Complex]]:
+    r"""Return of each layer f_l, the constant C_l, and f_l - C_l, at z = zeta - g*; `size` takes absolute strengths."""
+    shapes: dict[tuple[float, float], tuple[Complex, Complex, bool]] = {}
+    values, constants, differences = [], [], []
+    for residual, heads in found.floats:
+        constant, difference = abs(residual) if size else residual, np.zeros_like(zeta)
+        value = np.full_like(zeta, constant)
+        for strength, offset, delta, first in heads:
+            if (offset, delta) not in shapes:
+                front = log_gamma_quotient(np.array([first + 0j]), delta)[0].real
+                exponent = log_gamma_quotient(zeta + offset, delta) - front
+                near = delta < NEAR_SELF
+                whole = np.exp(exponent)
+                shapes[offset, delta] = whole, np.expm1(exponent) if near else whole, near
+            whole, rest, near = shapes[offset, delta]
+            weight = abs(strength) if size else strength
+            value = value + weight * whole
+            difference = difference + weight * rest
+            constant += weight * near
+        values.append(value)
+        constants.append(constant)
+        differences.append(difference)
+    return values, constants, differences
+
+
+def symbol_less_constant(found: Symbol, zeta: Complex, scales: list[int]) -> Complex:
+    """Return (f - C) / 2**sum(scales), layer by layer so that nothing cancels."""
+    total, constant = np.zeros_like(zeta), 1.0
+    for value, own, difference, scale in zip(*factors(found, zeta), scales, strict=True):
+        unit = 2.0**-scale
+        total = total * (value * unit) + constant * unit * difference
+        constant *= own * unit
+    return total
+
+
+def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float], *, token: bool) -> Contour:
+    """Return a contour for a between the two starts and b - a between the two spans."""
+    c = found.shift
+    top = starts[0] if token else c
+    corners = sorted({(a, span) for a in starts for span in spans})
+    a, ends = (np.array(column)[:, None] for column in zip(*corners, strict=True))
+    middle = np.sqrt([[starts[0] * starts[1]]]), np.sqrt([[spans[0] * spans[1]]])
+    grid = top / (1 + np.exp(-np.linspace(-14, 8, 89))) + 0j
+    sizes, *_ = factors(found, grid, size=True)
+    with np.errstate(divide="ignore"):
+        height = sum(np.log(np.abs(value)) for value in sizes) + np.log(np.abs(exponential(*middle, grid)[0]))
+    if not token:
+        height = height - np.log(c - grid.real)
+    best = int(np.argmin(height))
+    crossing = grid[best]
+    scales = [int(np.frexp(abs(value[best]))[1]) for value in sizes]
+    mu = crossing.real / (1 - np.sin(THETA))
+    reach = THETA + np.arcsin(min(1.0, top / mu - 1))  # how far the pole on the right is from the real axis of u
+
+    def integrand(u: Array) -> tuple[Complex, Complex]:
+        zeta = mu * (1 - np.sin(THETA) * np.cosh(u)) + 1j * mu * np.cos(THETA) * np.sinh(u)
+        speed = mu * (-np.sin(THETA) * np.sinh(u) + 1j * np.cos(THETA) * np.cosh(u))
+        value = symbol_less_constant(found, zeta, scales) * speed / np.pi
+        return zeta, value if token else value / (c - zeta)
+
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        coarse = np.arange(0, 160, 0.25)
+        zeta, value = integrand(coarse)
+        terms = np.abs(value * exponential(a, ends, zeta))
+        terms = np.where(np.isfinite(terms), terms, 0.0)
+        counts = np.any(terms > NEGLIGIBLE * terms.max(axis=1, keepdims=True), axis=0)
+        last = coarse[np.flatnonzero(counts)[-1]] + 0.25
+        step = min(0.14, 2 * np.pi * reach / 20)
+        while last / step < MOST_NODES:
+            u = np.arange(0, last + 2 * step, step / 2)
+            zeta, value = integrand(u)
+            value[0] *= 0.5
+            terms = value * exponential(a, ends, zeta)
+            fine, rough = terms.imag.sum(axis=1) * (step / 2), terms[:, ::2].imag.sum(axis=1) * step
+            if np.all(np.abs(fine - rough) <= AGREEMENT * np.abs(terms).sum(axis=1) * step / 2):
+                return Contour(zeta, value * (step / 2), sum(scales))
+            step /= 2
+    raise ContourError
