@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -13,7 +14,7 @@ from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.exact import bands, finite
 from relaymodel.exact.hyperbola import Hyperbola
 from relaymodel.exact.kernel import Kernel, head_front
-from relaymodel.exact.ladder import CLOSE, MOST_POLES, residue_sum, terms_needed
+from relaymodel.exact.ladder import CLOSE, MOST_POLES, SlowSeriesError, residue_sum, terms_needed
 from relaymodel.exact.precision import working
 from relaymodel.exact.rational import influence_fraction
 from relaymodel.exact.spectrum import Symbol, merged, poles, rational, symbol, without_influence
@@ -92,7 +93,7 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     if without_influence(model) and model.plateau == 0:
         raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
     kernel = Kernel(fmpq(model.prompt + 1), N + 1)
-    value, slope = (_integral(model, k, lost) for k in (kernel, replace(kernel, slope=True)))
+    value, slope = (_integral(model, k, lost, derivative=True) for k in (kernel, replace(kernel, slope=True)))
     plateau, exact_t = rational(model.plateau), N - model.prompt
 
     def evaluate() -> arb:
@@ -184,21 +185,26 @@ class Integral:
         return self.evaluate(ctx.prec - self.extra + 8)
 
 
-def _integral(model: RelayModel, kernel: Kernel, lost: int) -> Integral:
-    """Choose how to evaluate the integral; with bits of the size of the arguments `lost`."""
+def _integral(model: RelayModel, kernel: Kernel, lost: int, *, derivative: bool = False) -> Integral:
+    """Choose how to evaluate the integral, or one of those that the derivative needs, which has no finite sum."""
     found = symbol(model)
     if without_influence(model):
         return Integral(lambda _: arb(0), 0)
     if found.plain and not _crowded(found):
         return Integral(lambda _: _residues(merged(model), kernel), lost)
     few = FEW if kernel.b > 2 * kernel.a else MANY
-    if not found.rational and not kernel.slope and kernel.span.q == 1 and kernel.span <= few:
+    if not found.rational and not derivative and kernel.span.q == 1 and kernel.span <= few:
         eigenvalues = found.value_at_one
         return Integral(lambda _: finite.ball(found, kernel, eigenvalues), lost + finite.bits_lost(kernel))
-    if found.rational or (kernel.span >= 2 and terms_needed(found, kernel, 100) < MOST_POLES):
-        return Integral(lambda bits: residue_sum(found, kernel, bits), lost)
-    size = _guess(model, kernel)
-    return Integral(lambda bits: Hyperbola(found, kernel).integral(bits, size), lost)
+    falling = found.rational or (kernel.span >= 2 and terms_needed(found, kernel, 100) < MOST_POLES)
+
+    def evaluate(bits: int) -> arb:
+        if falling:
+            with suppress(SlowSeriesError):
+                return residue_sum(found, kernel, bits)
+        return Hyperbola(found, kernel).integral(bits, _guess(model, kernel))
+
+    return Integral(evaluate, lost)
 
 
 def _crowded(found: Symbol) -> bool:

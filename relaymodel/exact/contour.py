@@ -143,10 +143,13 @@ def _raised_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
 
 
 def _far_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
-    """Return e^G where a is small and zeta large: the two quotients of gamma functions apart."""
+    """Return e^G where a is small and zeta large: the two quotients of gamma functions apart.
+
+    From a span of 1000 on it is below 1e-50 there and counts as 0: the formula would not hold.
+    """
     a1, b1 = a - zeta, a + span - zeta
     G = -((a1 - 0.5) * log1p(span / a1) + span * (np.log(b1) - 1) + stirling(b1) - stirling(a1))
-    value: Complex = np.exp(G + (_lgamma(a + span) - _lgamma(a)))
+    value: Complex = np.where(span > 1000, 0.0, np.exp(G + (_lgamma(a + span) - _lgamma(a))))
     return value
 
 
@@ -209,14 +212,16 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
     top = starts[0] if token else c
     corners = sorted({(a, span) for a in starts for span in spans})
     a, ends = (np.array(column)[:, None] for column in zip(*corners, strict=True))
-    middle = np.sqrt([[starts[0] * starts[1]]]), np.sqrt([[spans[0] * spans[1]]])
+    middle = [np.array([[np.sqrt(low) * np.sqrt(high)]]) for low, high in (starts, spans)]
     grid = top / (1 + np.exp(-np.linspace(-14, 8, 89))) + 0j
     sizes, *_ = factors(found, grid, size=True)
-    with np.errstate(divide="ignore"):
-        height = sum(np.log(np.abs(value)) for value in sizes) + np.log(np.abs(exponential(*middle, grid)[0]))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        height = sum(np.log(np.abs(value)) for value in sizes) + np.log(
+            np.abs(exponential(middle[0], middle[1], grid)[0])
+        )
     if not token:
         height = height - np.log(c - grid.real)
-    best = int(np.argmin(height))
+    best = int(np.argmin(np.where(np.isnan(height), np.inf, height)))
     crossing = grid[best]
     scales = [int(np.frexp(abs(value[best]))[1]) for value in sizes]
     mu = crossing.real / (1 - np.sin(THETA))
@@ -233,6 +238,8 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
         zeta, value = integrand(coarse)
         terms = np.abs(value * exponential(a, ends, zeta))
         terms = np.where(np.isfinite(terms), terms, 0.0)
+        if not np.all(terms.max(axis=1) > 0):
+            raise ContourError
         counts = np.any(terms > NEGLIGIBLE * terms.max(axis=1, keepdims=True), axis=0)
         last = coarse[np.flatnonzero(counts)[-1]] + 0.25
         step = min(0.14, 2 * np.pi * reach / 20)

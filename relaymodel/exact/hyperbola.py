@@ -7,11 +7,11 @@ angle theta into those of angles $\theta \pm d$.  The rule is off by at most $(M
 $M_\pm$ the integrals of $|F\zeta'|$ along these (Trefethen and Weideman 2014, theorem 5.1).
 
 **Majorant.** With x the real part of an argument, $|\Gamma(a-z)/\Gamma(b-z)| \le \Gamma(a-x)/\Gamma(b-x)$ for x < a,
-and for a head, w = z + g, the least of
+and for a head, w = z + g,
 
 - $\Gamma(x)/\Gamma(x+\delta)$ for x > 0, decreasing in x;
-- $\prod_{i<j} (1 + \delta/|w+i|)\; \Gamma(x+j)/\Gamma(x+j+\delta)$ for x + j > 0;
-- $\coth(\pi |\mathrm{Im}\,w|)\; \Gamma(1-x-\delta)/\Gamma(1-x)$ for x < 1 - delta, by reflection.
+- $\prod_{i<j} (1 + \delta/|w+i|)\; \Gamma(x+j)/\Gamma(x+j+\delta)$, x + j > 1/2, between;
+- $\coth(\pi |\mathrm{Im}\,w|)\; \Gamma(1-x-\delta)/\Gamma(1-x)$ for x < 1/2 - delta, by reflection.
 
 The real part falls along the curve and the imaginary part grows, so that each factor is bounded on a piece by its
 value at one end.  Beyond the last piece heads no longer grow, and with $B = \mu\sin\theta$ and $s = b + r$,
@@ -34,7 +34,6 @@ THETA, WIDTH = 0.75, 0.45
 PIECE = 0.25
 LONGEST = 300.0
 MOST_NODES = 100_000
-MOST_LIFTS = 40
 
 
 class NoContourError(ArithmeticError):
@@ -126,21 +125,25 @@ class Hyperbola:
         """Return a bound on a head where the real part of zeta is from low to high and the imaginary part >= height."""
         g, delta = shape
         lift, d = rational(g) - self.low, arb(rational(delta))
-        x0, x1 = low + lift, high + lift
-        bounds = []
-        lifts = max(0, math.ceil(0.5 - float(x0)))
-        if lifts <= MOST_LIFTS:
-            product = gamma_quotient(x0 + lifts, d)
+        x0, x1, half = low + lift, high + lift, arb(0.5)
+        parts = []
+        if x1 > half:
+            parts.append(gamma_quotient(x0.max(half), d))
+        if x1 > half - d and x0 < half:
+            start, product = x0.max(half - d), arb(1)
+            lifts = max(0, math.ceil(float(half - start) + 1e-9))
             for i in range(lifts):
-                apart = max(0.0, float(x0) + i - 1e-9, -float(x1) - i - 1e-9)
+                apart = max(0.0, float(start) + i - 1e-9, -float(x1) - i - 1e-9)
                 product *= 1 + d / (height**2 + arb(apart) ** 2).sqrt()
-            bounds.append(product)
-        if x1 < 1 - d and height > 0:
-            bounds.append(gamma_quotient(1 - x1 - d, d) / (arb.pi() * height).tanh())
-        finite = [bound.upper() for bound in bounds if bound.is_finite()]
-        if not finite:
+            parts.append(product * gamma_quotient(start + lifts, d))
+        if not x0 > half - d:
+            parts.append(gamma_quotient((1 - x1).max(half + d) - d, d) / (arb.pi() * height).tanh())
+        bounds = [max(part.upper() for part in parts)] if all(part.is_finite() for part in parts) else []
+        if x0 > 0:
+            bounds.append(gamma_quotient(x0, d).upper())
+        if not bounds:
             raise NoContourError
-        return abs(self.fronts[shape]) * min(finite)
+        return abs(self.fronts[shape]) * min(bounds)
 
     def stack(self, low: arb, high: arb, height: arb) -> arb:
         """Return a bound on |f|, likewise."""

@@ -29,8 +29,6 @@ MOST_POLES = 3000
 CLOSE = 64  # bits: poles closer than 2^-64 are one cluster
 WINDOW = 16  # bits without any gap above that
 
-Shape = tuple[Fraction, Fraction]
-
 
 class SlowSeriesError(ArithmeticError):
     """The residues fall too slowly to be summed."""
@@ -82,11 +80,18 @@ class Ladder:
 
     def __init__(self, found: Symbol, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.layers = Counter((residual, heads) for residual, heads in found.layers)
         self.shapes = sorted(found.shapes)
-        self.fronts = {shape: head_front(*shape) for shape in self.shapes}
-        self.known: dict[tuple[Shape, Fraction, bool], tuple[Fraction, int, arb_series]] = {}
-        self.kernels: dict[Fraction, tuple[Fraction, int, arb_series]] = {}
+        self.fronts = [head_front(*shape) for shape in self.shapes]
+        self.positions = [rational(g) for g, _ in self.shapes]
+        self.deltas = [arb(rational(delta)) for _, delta in self.shapes]
+        numbers = {shape: i for i, shape in enumerate(self.shapes)}
+        self.layers = [
+            (arb(rational(residual)), [(arb(rational(s)), numbers[g, d]) for s, g, d in heads], count)
+            for (residual, heads), count in Counter(found.layers).items()
+        ]
+        self.classes: dict[Fraction, int] = {}  # of poles that differ by whole numbers
+        self.heads: dict[tuple[int, int, bool], tuple[Fraction, int, arb_series]] = {}
+        self.kernels: dict[int, tuple[Fraction, int, arb_series]] = {}
         places = sorted({g % 1 for g, _ in self.shapes})
         self.gaps = [(b - a, a) for a, b in zip(places, [*places[1:], places[0] + 1], strict=True)]
         power = CLOSE
@@ -100,17 +105,17 @@ class Ladder:
         gap, start = max(self.gaps)
         return rational((start + gap / 2) % 1) + int(fmpq(X).ceil())
 
-    def clusters(self, low: fmpq, high: fmpq) -> list[list[tuple[Fraction, Shape]]]:
-        """Return the poles -q with low < q < high, as (q, shape), in clusters."""
+    def clusters(self, low: fmpq, high: fmpq) -> list[list[tuple[Fraction, int]]]:
+        """Return the poles -q with low < q < high, as q and the number of the shape, in clusters."""
         first, last = Fraction(int(low.p), int(low.q)), Fraction(int(high.p), int(high.q))
         poles = []
-        for g, delta in self.shapes:
+        for i, (g, delta) in enumerate(self.shapes):
             k = max(0, floor(first - g) + 1)
             while g + k < last and not (delta.denominator == 1 and k >= delta):
-                poles.append((g + k, (g, delta)))
+                poles.append((g + k, i))
                 k += 1
         poles.sort()
-        groups: list[list[tuple[Fraction, Shape]]] = []
+        groups: list[list[tuple[Fraction, int]]] = []
         for pole in poles:
             if groups and pole[0] - groups[-1][-1][0] < self.tau:
                 groups[-1].append(pole)
@@ -118,118 +123,118 @@ class Ladder:
                 groups.append([pole])
         return groups
 
-    def cluster(self, poles: list[tuple[Fraction, Shape]]) -> arb:
+    def cluster(self, poles: list[tuple[Fraction, int]]) -> arb:
         """Return the sum of the residues of a cluster."""
-        q, polar = poles[0][0], {shape: place for place, shape in poles}
-        offsets: list[Fraction] = []
-        for (_, heads), count in self.layers.items():
-            places = {polar[g, d] for _, g, d in heads if (g, d) in polar}
-            offsets += [place - q for place in places] * count
-        M, spread = len(offsets), max(offsets)
+        q = poles[0][0]
+        offsets = {i: place - q for place, i in poles}
+        points: Counter[Fraction] = Counter()
+        for _, heads, count in self.layers:
+            for offset in {offsets[i] for _, i in heads if i in offsets}:
+                points[offset] += count
+        M, spread = sum(points.values()), max(points)
         if spread == 0:
-            return self.product(q, polar, M, None)[M - 1]
+            return self.product(q, offsets, M, None)[M - 1]
         ratio = self.apart / spread
         gain = max(8, ratio.numerator.bit_length() - ratio.denominator.bit_length())  # bits that each term adds
         extra = 1 + ctx.prec // gain
         order = M + extra
         ctx.cap = max(ctx.cap, order + 1)
-        S = self.product(q, polar, order, None)
-        points = arb_series([1], order)
-        for offset, count in Counter(offsets).items():
+        S = self.product(q, offsets, order, None)
+        symmetric = arb_series([1], order)
+        for offset, count in points.items():
             factor = arb_series([1, arb(rational(offset))], order)
             for _ in range(count):
-                points /= factor
-        total = sum((S[M - 1 + j] * points[j] for j in range(extra + 1)), arb(0))
+                symmetric /= factor
+        total = sum((S[M - 1 + j] * symmetric[j] for j in range(extra + 1)), arb(0))
         width = arb(rational(spread))
         hull = (-width / 2) + arb(0, (width / 2).upper())
-        last = self.product(q, polar, order + 1, hull)[order]
+        last = self.product(q, offsets, order + 1, hull)[order]
         rest = abs(last).upper() * comb(order, M - 1) * width ** (extra + 1)
         return total + arb(0, rest.upper())
 
-    def product(self, q: Fraction, polar: dict[Shape, Fraction], order: int, hull: arb | None) -> arb_series:
+    def product(self, q: Fraction, offsets: dict[int, Fraction], order: int, hull: arb | None) -> arb_series:
         """Return S as a power series: at z = w - q, or around the ball `hull` of values of w."""
         ctx.cap = max(ctx.cap, order)
-        series = {shape: self.head(shape, q, polar, order, hull) for shape in self.shapes}
+        kind = self.classes.setdefault(q % 1, len(self.classes))
         centre = arb(0) if hull is None else hull
-        total = self.kernel_series(q, order, hull)
-        for (residual, heads), count in self.layers.items():
-            places = sorted({polar[g, d] for _, g, d in heads if (g, d) in polar})
-            factors = [arb_series([centre + arb(rational(place - q)), 1], order) for place in places]
-            layer = _product(factors, order) * arb(rational(residual))
-            for strength, g, delta in heads:
-                others = [f for f, place in zip(factors, places, strict=True) if place != polar.get((g, delta))]
-                layer += _product(others, order) * series[g, delta] * arb(rational(strength))
+        series = [self.head(i, q, kind, offsets.get(i), order, hull) for i in range(len(self.shapes))]
+        factors = {x: arb_series([centre + arb(rational(x)), 1], order) for x in set(offsets.values())}
+        total = self.kernel_series(q, kind, order, hull)
+        for residual, heads, count in self.layers:
+            places = {offsets[i] for _, i in heads if i in offsets}
+            layer = _product([factors[x] for x in places], order) * residual
+            for strength, i in heads:
+                others = places - {offsets[i]} if i in offsets else places
+                term = series[i] * strength
+                layer += _product([factors[x] for x in others], order) * term if others else term
             for _ in range(count):
                 total *= layer
         return total
 
-    def head(self, shape: Shape, q: Fraction, polar: dict[Shape, Fraction], order: int, hull: arb | None) -> arb_series:
-        """Return E[u^(z-1)], times w + epsilon if the head has a pole in the cluster."""
-        g, delta = shape
-        k = int(polar[shape] - g) if shape in polar else None
-        if hull is None and delta.denominator != 1:
-            # from q - 1 to q: E(z-1) = E(z) (z-1+g+delta) / (z-1+g)
-            label = shape, q % 1, k is not None
-            before = self.known.get(label)
-            if before is not None and before[0] == q - 1 and before[1] >= order:
-                y = arb(rational(g - q))
-                value = before[2] * arb_series([y + arb(rational(delta)), 1], before[1]) / arb_series([y, 1], before[1])
-                self.known[label] = q, before[1], value
-                return value
-            value = self._head(shape, arb(rational(g - q)), k, order)
-            self.known[label] = q, order, value
-            return value
-        return self._head(shape, arb(rational(g - q)) + (arb(0) if hull is None else hull), k, order)
+    def head(self, i: int, q: Fraction, kind: int, offset: Fraction | None, order: int, hull: arb | None) -> arb_series:
+        """Return E[u^(z-1)], times w + offset if the head has a pole in the cluster."""
+        k = None if offset is None else int(q + offset - self.shapes[i][0])
+        y = arb(self.positions[i] - rational(q))
+        if hull is not None:
+            return self._head(i, y + hull, k, order)
+        if self.shapes[i][1].denominator == 1:
+            return self._head(i, y, k, order)
+        # from q - 1 to q: E(z-1) = E(z) (z-1+g+delta) / (z-1+g)
+        label = i, kind, k is not None
+        before = self.heads.get(label)
+        if before is not None and before[1] >= order and before[0] == q - 1:
+            order = before[1]
+            value = before[2] * arb_series([y + self.deltas[i], 1], order) / arb_series([y, 1], order)
+        else:
+            value = self._head(i, y, k, order)
+        self.heads[label] = q, order, value
+        return value
 
-    def _head(self, shape: Shape, y: arb, k: int | None, order: int) -> arb_series:
-        delta = shape[1]
-        value = arb_series([self.fronts[shape]], order)
+    def _head(self, i: int, y: arb, k: int | None, order: int) -> arb_series:
+        delta = self.shapes[i][1]
+        value = arb_series([self.fronts[i]], order)
         if delta.denominator == 1:
-            for i in range(int(delta)):
-                if i != k:
-                    value /= arb_series([y + i, 1], order)
+            for j in range(int(delta)):
+                if j != k:
+                    value /= arb_series([y + j, 1], order)
             return value
         if k is None:
             value *= arb_series([y, 1], order).gamma()
         else:
             value *= arb_series([y + k + 1, 1], order).gamma()
-            for i in range(k):
-                value /= arb_series([y + i, 1], order)
-        return value * arb_series([y + arb(rational(delta)), 1], order).rgamma()
+            for j in range(k):
+                value /= arb_series([y + j, 1], order)
+        return value * arb_series([y + self.deltas[i], 1], order).rgamma()
 
-    def kernel_series(self, q: Fraction, order: int, hull: arb | None) -> arb_series:
+    def kernel_series(self, q: Fraction, kind: int, order: int, hull: arb | None) -> arb_series:
         """Return the kernel's series, from that at q - 1 where it is known."""
-        kernel = self.kernel
+        kernel, x = self.kernel, rational(q)
         if hull is not None:
-            return kernel.series(arb(rational(q)) - hull, order)
-        x = rational(q)
-        before = self.kernels.get(q % 1)
+            return kernel.series(arb(x) - hull, order)
+        before = self.kernels.get(kind)
         if kernel.slope or before is None or before[0] != q - 1 or before[1] < order:
             value = kernel.series(x, order)
-            self.kernels[q % 1] = q, order, value
-            return value
-        order = before[1]
-        value = before[2] * arb_series([arb(kernel.a + x - 1), -1], order)
-        value /= arb_series([arb(kernel.b + x - 1), -1], order)
-        if not kernel.tokens:
-            value *= arb_series([arb(x), -1], order)
-            value /= arb_series([arb(x + 1), -1], order)
-        self.kernels[q % 1] = q, order, value
+        else:
+            order = before[1]
+            value = before[2] * arb_series([arb(kernel.a + x - 1), -1], order)
+            value /= arb_series([arb(kernel.b + x - 1), -1], order)
+            if not kernel.tokens:
+                value *= arb_series([arb(x), -1], order)
+                value /= arb_series([arb(x + 1), -1], order)
+        self.kernels[kind] = q, order, value
         return value
 
     def remainder(self, X: fmpq) -> arb:
         """Return a bound on the residues left of -X, for X above every g + delta and a span of at least 2."""
         kernel = self.kernel
+        sizes = []
+        for front, g, delta in zip(self.fronts, self.positions, self.deltas, strict=True):
+            x = g - X
+            ratio = ((1 - x - delta).lgamma() - arb(1 - x).lgamma()).exp()
+            sizes.append(abs(front) * ratio / abs(arb(x).sin_pi()))
         bound = arb(1)
-        sizes = {}
-        for g, delta in self.shapes:
-            x, d = rational(g) - X, rational(delta)
-            ratio = (arb(1 - x - d).lgamma() - arb(1 - x).lgamma()).exp()
-            sizes[g, delta] = abs(self.fronts[g, delta]) * ratio / abs(arb(x).sin_pi())
-        for (residual, heads), count in self.layers.items():
-            layer = arb(rational(abs(residual)))
-            layer += sum((arb(rational(abs(s))) * sizes[g, d] for s, g, d in heads), arb(0))
-            bound *= layer**count
+        for residual, heads, count in self.layers:
+            bound *= (abs(residual) + sum((abs(s) * sizes[i] for s, i in heads), arb(0))) ** count
         p = arb(kernel.a + X)
         # |Gamma(p - iy) / Gamma(p + span - iy)| <= (p)_k Gamma(p) / Gamma(p + span) / prod |p + j - iy|
         value = gamma_quotient(kernel, X)

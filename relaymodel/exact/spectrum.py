@@ -185,3 +185,8 @@ def without_influence(model: RelayModel) -> bool:
     """Whether D is the plateau at every t."""
     found = symbol(model)
     return found.constant or (found.plain and not poles(merged(model)))
+
+
+def own_weight(model: RelayModel) -> Fraction:
+    """Return what f is at infinity, the product of the residuals: f itself where it is constant."""
+    return math.prod((residual for residual, _ in symbol(model).layers), start=Fraction(1))

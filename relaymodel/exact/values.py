@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from relaymodel.checks import Number, demand, numbers, real, show
 from relaymodel.exact import bands, residues
 from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
-from relaymodel.exact.spectrum import merged, poles, symbol, without_influence
+from relaymodel.exact.spectrum import merged, own_weight, symbol, without_influence
 from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
@@ -139,12 +139,14 @@ def token_influence(model: RelayModel, source: Integer | Points, target: Integer
     n = np.broadcast_to(n, shape).ravel()
     values = np.zeros(s.size)
     pending = s <= n
-    if symbol(model).plain and not model.plateau:
+    if without_influence(model):
+        values[s == n] = float(own_weight(model))
+        values[(s == 1) & pending] += float(model.plateau)
+        pending[:] = False
+    elif symbol(model).plain and not model.plateau:
         for i in np.flatnonzero(s == n):
             values[i] = float(merged(model).eigenvalue(int(n[i])))
         pending &= s < n
-        if not poles(merged(model)):
-            pending[:] = False
     if model.depth <= DEEPEST:
         for path, wanted in _paths(model, residues.token_influence, bands.token_influence):
             good = pending & (n <= 2**53)
