@@ -1,5 +1,7 @@
 """The page in a real browser: its values against the package's, its controls, its width, its link, its Python code."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,18 @@ def test_the_examples_show_what_the_theory_says(visit, name, alpha):
     page.evaluate("() => new Promise(requestAnimationFrame)")
     # THEORY section 10: L = 12, relay .2, P = 64, t = 16 to 1024
     assert page.evaluate("explore.view.line.alpha") == pytest.approx(alpha, abs=0.015)
+
+
+def test_the_limit_is_where_the_local_exponent_goes(visit):
+    page = visit()
+    for position, recency, strength in itertools.product((-0.2, 0, 0.4), (-0.5, 0, 0.5), (None, 0.2, 0.4, 2)):
+        bias = None if strength is None else PromptBias(strength)
+        setting = Setting(4, 1, position=position, recency=recency, bias=bias)  # one layer: no logarithm
+        limit, alpha = page.evaluate(
+            "s => [relaymodel.limit(s), relaymodel.evaluate(s, [1e5]).alpha[0]]", setting.to_dict()
+        )
+        assert limit == pytest.approx(max(0, 1 + position - (strength or 0)), abs=1e-12), setting
+        assert alpha == pytest.approx(limit, abs=0.03), setting
 
 
 def test_a_link_carries_the_setting(visit):
