@@ -18,6 +18,7 @@ from relaymodel.cli.models import bound, influence, simulate
 from relaymodel.cli.networks import measure
 from relaymodel.cli.options import ARGUMENTS
 from relaymodel.cli.page import Page
+from relaymodel.cli.sliders import explore
 from relaymodel.cli.sweep import sweep
 from relaymodel.cli.symbols import derive
 from relaymodel.cli.training import train
@@ -52,7 +53,9 @@ app = App(
     version=f"relaymodel {__version__}",
     suppress_keyboard_interrupt=False,
 )
-for command in (derive, influence, sweep, simulate, exponent, fit, bound, control, measure, certify, train, reproduce):
+for command in (derive, influence, sweep, simulate, exponent, fit, bound, control):
+    app.command(command)
+for command in (measure, certify, train, explore, reproduce):
     app.command(command)
 
 
