@@ -53,9 +53,22 @@ app = App(
     version=f"relaymodel {__version__}",
     suppress_keyboard_interrupt=False,
 )
-for command in (derive, influence, sweep, simulate, exponent, fit, bound, control):
-    app.command(command)
-for command in (measure, certify, train, explore, reproduce):
+COMMANDS = (
+    derive,
+    influence,
+    sweep,
+    simulate,
+    exponent,
+    fit,
+    bound,
+    control,
+    measure,
+    certify,
+    train,
+    explore,
+    reproduce,
+)
+for command in COMMANDS:
     app.command(command)
 
 
