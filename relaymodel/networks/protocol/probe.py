@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+CLEAR = 30.0  # times the rounding: what an effect must be above
+STRIDE, FARTHEST = 4.0, 4096.0  # of the biases tried: the logits of sharp heads differ by tens to thousands
+
 
 def check_bias(network: Network) -> None:
     """Raise `ValueError` unless the network's attention does with a bias what it must, in every layer.
 
     On texts of four tokens with a bias on the first key: one of 0 changes nothing; one of -10^4 hides the first token
-    completely; one of 10^4 leaves nothing of the others; and what a very negative bias b leaves of the first token
-    grows like e^b.  The last needs float32 or better.
+    completely; one of 10^4 leaves nothing of the others; and as long as a bias b leaves little of the first token, what
+    it leaves grows like e^b.  The last needs float32 or better.
     """
     one, other = network.vocabulary // 3, 2 * network.vocabulary // 3
     floor = rounding(network.precision, np.arange(1, network.depth + 1))
@@ -54,7 +57,9 @@ def check_bias(network: Network) -> None:
         elif network.precision <= SINGLE:
             told, growth = _growth(lambda strength: run(first, strength)[:, :, 1:], hidden, floor)
             if not 2 < growth < 3.5:
-                problem = f"one more on a very negative bias multiplies its effect by {growth:.3g} instead of e"
+                problem = (
+                    f"one more on a bias that leaves little of a key multiplies its effect by {growth:.3g} instead of e"
+                )
     except RuntimeError as error:
         problem = f"it fails on one ({show(error)})"
     if problem is not None:
@@ -62,7 +67,7 @@ def check_bias(network: Network) -> None:
             f"network must add the bias to its attention logits, but {problem}; its attention ignores or misreads the "
             "mask (or part of it is not attention): measure it without bias"
         )
-    if told <= 30:
+    if told <= CLEAR:
         raise ValueError(
             "network must show what a bias does, but the first of four tokens changes its states by no more than "
             f"{told:.2g} times the rounding; load it in a wider number format"
@@ -70,21 +75,35 @@ def check_bias(network: Network) -> None:
 
 
 def _growth(run: Callable[[float], Array], hidden: Array, floor: Array) -> tuple[float, float]:
-    """Return how far an effect of a negative bias b is above rounding, and what that of b + 1 is in its units.
+    """Return how far an effect of a bias b is above rounding, and what that of b + 1 is in its units.
 
-    Of the lowest b at which a layer shows it, and of the layers that do, the one farthest from e.
+    The share of a key of logit gap c is 1/(1 + e^-(b+c)): e^(b+c) as long as it is small, whatever the others' gaps.
+    So b is the lowest at which any layer shows the first token, wherever that is: far below 0 for a head that sees
+    little else (a sink), above 0 for heads that do not look at it.  Of the layers that show it, the one farthest
+    from e.
     """
-    told, growth = 0.0, float(np.e)
+    seen: dict[float, Array] = {}
 
-    def norm(x: Array) -> Array:
-        return np.asarray(np.sqrt(np.sum(x**2, axis=(1, 2, 3))))
+    def effect(strength: float) -> Array:
+        if strength not in seen:
+            seen[strength] = np.sqrt(np.sum((run(strength) - hidden) ** 2, axis=(1, 2, 3)))
+        return seen[strength]
 
-    for low in (-8.0, -6.0, -4.0, -2.0):
-        less, more = norm(run(low) - hidden), norm(run(low + 1) - hidden)
-        clear = less / (floor * norm(hidden))
-        told = float(np.max(clear))
-        if told > 30:
-            each = (more / np.maximum(less, np.finfo(np.float64).tiny))[clear > 30]
-            growth = float(each[np.argmax(np.abs(np.log(np.maximum(each, 1e-300)) - 1))])
-            break
-    return told, growth
+    unit = floor * np.sqrt(np.sum(hidden**2, axis=(1, 2, 3)))
+
+    def clear(strength: float) -> bool:
+        return bool(np.max(effect(strength) / unit) > CLEAR)
+
+    step = STRIDE
+    while step < FARTHEST and clear(-step if clear(0.0) else step) is clear(0.0):
+        step *= 2
+    low, lowest = (-step, -step / 2) if clear(0.0) else (step / 2, step)
+    if step == STRIDE:  # the other end has been tried: 0
+        low, lowest = min(low, 0.0), max(lowest, 0.0)
+    while lowest - low > 1:
+        middle = (low + lowest) // 2
+        low, lowest = (low, middle) if clear(middle) else (middle, lowest)
+    less, more = effect(lowest), effect(lowest + 1)
+    told = float(np.max(less / unit))
+    each = (more / np.maximum(less, np.finfo(np.float64).tiny))[less > CLEAR * unit]
+    return told, float(each[np.argmax(np.abs(np.log(np.maximum(each, 1e-300)) - 1))]) if each.size else float(np.e)

@@ -153,3 +153,14 @@ def test_a_model_too_coarse_to_tell_is_refused():
 def test_unusable_biases(bias, words, tokens):
     with pytest.raises(ValueError, match=words):
         network("gpt2").observe(tokens, lambda *_: None, bias=bias)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sharp_llamas_may_be_biased(seed):
+    """Queries and keys times 11, float32: heads that see one key alone."""
+    model = build("llama", dtype=torch.float32, seed=seed, num_hidden_layers=4, hidden_size=64)
+    with torch.no_grad():
+        for block in model.model.layers:
+            block.self_attn.q_proj.weight *= 11
+            block.self_attn.k_proj.weight *= 11
+    check_bias(HuggingFaceNetwork(model))
