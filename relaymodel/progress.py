@@ -9,7 +9,7 @@ from relaymodel.checks import show
 Report = Callable[[int, int], object]
 """Called with (steps done, steps in total)."""
 
-WIDTH = 32
+BAR_WIDTH = 32
 PAUSE = 0.1  # seconds between two drawings
 
 
@@ -44,9 +44,9 @@ class Bar:
         if now - self.drawn < PAUSE and done < total:
             return
         self.drawn = now
-        filled = WIDTH * done // total
+        filled = BAR_WIDTH * done // total
         left = (now - self.begun) * (total - done) / max(done - self.first, 1)
-        bar = f"\r[{'#' * filled}{'-' * (WIDTH - filled)}] {100 * done // total:3d} % {left:6.0f} s left"
+        bar = f"\r[{'#' * filled}{'-' * (BAR_WIDTH - filled)}] {100 * done // total:3d} % {left:6.0f} s left"
         sys.stderr.write(bar + ("\n" if done >= total else ""))
         sys.stderr.flush()
 

@@ -24,7 +24,7 @@ from relaymodel.certificate.weights import AttentionNorms
 
 Array = NDArray[np.float64]
 
-ROWS = 1 << 19  # entries of one head's attention held at once
+ENTRIES_AT_ONCE = 1 << 19  # entries of one head's attention held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Heads:
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Yield the bounds of queries that are handled at once."""
         _, H, N, _ = self.query.shape
-        rows = max(1, ROWS // (N * H))
+        rows = max(1, ENTRIES_AT_ONCE // (N * H))
         yield from ((start, min(start + rows, N)) for start in range(0, N, rows))
 
     @property

@@ -11,7 +11,7 @@ from relaymodel.model import Layer
 
 Array = NDArray[np.float64]
 
-MOST = 400  # pairs kept for a layer
+KEPT_PAIRS = 400  # pairs kept for a layer
 SWEEPS = 3
 DEEP = 64  # layers beyond which strengths stay where each layer alone is closest: sweeps take time as their square
 
@@ -94,7 +94,7 @@ def _frontier(target: Array, low: Array, prompt: int, given: bool) -> Frontier:
     ratio = np.divide(T, mean, out=np.zeros_like(T), where=mean > 0)
     least = float(ratio[zero].max(initial=0.0))
     relays = np.array([least, *(x for x in _corners(T[~zero] / delta[~zero], mean[~zero] / delta[~zero]) if x > least)])
-    relays = relays[:: -(-len(relays) // MOST)]
+    relays = relays[:: -(-len(relays) // KEPT_PAIRS)]
     rest = np.divide(np.maximum(T - relays[:, None] * mean, 0), delta, out=np.zeros((len(relays), len(T))), where=~zero)
     residuals = rest.max(axis=1)
     behind = slice(0 if given else prompt, None)

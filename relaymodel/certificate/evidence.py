@@ -13,7 +13,7 @@ from relaymodel.certificate.constants import from_weights, measured, with_hypoth
 from relaymodel.certificate.hypotheses import Hypothesis, examine
 from relaymodel.certificate.ladder import Ladder, Rung, build
 from relaymodel.certificate.noise import embedded
-from relaymodel.certificate.rounding import SMALL, distances
+from relaymodel.certificate.rounding import SMALLEST_SAFE, distances
 from relaymodel.certificate.runs import BlockRun, follow
 from relaymodel.certificate.subject import Subject
 from relaymodel.certificate.weights import floors, read
@@ -84,7 +84,7 @@ class Evidence:
         low, high = (np.stack(side) for side in zip(*spans, strict=True))
         if np.any((low == 0) & (high > 0)):
             raise ValueError(
-                f"the runs must be more than {SMALL:g} apart where they differ: float64 can hold no smaller squares"
+                f"the runs must be more than {SMALLEST_SAFE:g} apart if they differ: float64 has no smaller squares"
             )
         weights = [from_weights(n, network.architecture, floor, subject.favour) for n in norms]
         both = list(zip(weights, norms, runs, strict=True))

@@ -12,8 +12,8 @@ from relaymodel.certificate.evidence import Evidence
 from relaymodel.certificate.verification import Verification
 from relaymodel.checks import Number
 
-TIMES = 6  # rows of t
-SHOWN = ("hypotheses", "section_8", "prompts", "smallest_prompts")  # rungs whose layers and values are printed
+TIME_ROWS = 6  # rows of t
+SHOWN_RUNGS = ("hypotheses", "section_8", "prompts", "smallest_prompts")  # rungs whose layers and values are printed
 
 CERTIFIED = (
     "For every rung the layer's inequality, and the bound that follows from it, at every position and layer, between "
@@ -21,7 +21,7 @@ CERTIFIED = (
     "For the rungs 'weights' and 'hypotheses' also the theorem in exact arithmetic, for all the texts that they name: "
     "norms of the float64 weights are proven upper bounds, and every formula is rounded up."
 )
-MEASURED = (
+MEASURED_TEXT = (
     "Floors, ω, Q, K, R_K and R_V are float64 values of the two runs, enlarged by a bound on their rounding to first "
     "order in it; constants of single positions are plain float64 values, which no claim rests on, for the inequality "
     "is checked on the distances themselves.  Nothing is said of runs in another number format."
@@ -92,21 +92,21 @@ def constants(evidence: Evidence) -> Tabular:
 
 def relays(evidence: Evidence) -> Tabular:
     """Return the residual and relay strength of each block on the rungs shown."""
-    rungs = [evidence.ladder.rungs[name] for name in SHOWN]
+    rungs = [evidence.ladder.rungs[name] for name in SHOWN_RUNGS]
     rows = [
         (str(l + 1), *(number(x) for rung in rungs for x in (rung.layers[l].residual, rung.layers[l].relay)))
         for l in range(evidence.depth)
     ]
-    head = ("block", *(f"{symbol} ({name})" for name in SHOWN for symbol in ("ρ", "λ")))
+    head = ("block", *(f"{symbol} ({name})" for name in SHOWN_RUNGS for symbol in ("ρ", "λ")))
     return Tabular("The relay layers of some rungs", head, rows, "r" * len(head))
 
 
 def values(evidence: Evidence) -> Tabular:
     """Return the measured distance and the bounds shown, at tokens equally spaced in log t."""
     last = evidence.t.size
-    chosen = np.unique(np.geomspace(1, last, min(TIMES, last)).round().astype(int)) - 1
+    chosen = np.unique(np.geomspace(1, last, min(TIME_ROWS, last)).round().astype(int)) - 1
     measured, noise = evidence.distance(), evidence.noise[-1, evidence.prompt :]
-    bounds = [evidence.log10_bound(name) for name in SHOWN]
+    bounds = [evidence.log10_bound(name) for name in SHOWN_RUNGS]
     rows = [
         (
             str(evidence.t[i]),
@@ -116,7 +116,7 @@ def values(evidence: Evidence) -> Tabular:
         )
         for i in chosen
     ]
-    head = ("t", "measured", "noise floor", *SHOWN)
+    head = ("t", "measured", "noise floor", *SHOWN_RUNGS)
     return Tabular("The bounds at the last layer", head, rows, "r" * len(head))
 
 
@@ -155,7 +155,7 @@ def html(evidence: Evidence, verification: Verification) -> str:
             relays(evidence).html(),
             values(evidence).html(),
             f"<p><b>Certified.</b> {escape(CERTIFIED)}</p>",
-            f"<p><b>Measured.</b> {escape(MEASURED)}</p>",
+            f"<p><b>Measured.</b> {escape(MEASURED_TEXT)}</p>",
             f"<p><b>Rounding.</b> {escape(rounding(evidence))}</p>",
             display.facts(evidence.provenance),
         )
@@ -201,7 +201,7 @@ def latex(evidence: Evidence, verification: Verification) -> str:
         values(evidence).latex(),
         ladder(evidence).latex(),
         rf"\paragraph{{Certified.}} {display.latex(CERTIFIED)}",
-        rf"\paragraph{{Measured.}} {display.latex(MEASURED)}",
+        rf"\paragraph{{Measured.}} {display.latex(MEASURED_TEXT)}",
         rf"\paragraph{{Rounding.}} {display.latex(rounding(evidence))}",
     ]
     return "\n\n".join(parts) + "\n"

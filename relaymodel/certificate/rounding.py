@@ -22,10 +22,10 @@ Array = NDArray[np.float64]
 UNIT = 2.0**-53
 SCALAR = 1 + 2.0**-40
 """Outward rounding of a formula of fewer than 4000 operations on numbers that are not negative."""
-SMALL = 1e-150
+SMALLEST_SAFE = 1e-150
 """Far above all whose squares underflow: what norms of arrays are enlarged or lessened by."""
-LARGE = 1e280
-LONGEST = 1e6  # exponents beyond it make integers of more than a million bits
+LARGEST_SAFE = 1e280
+EXPONENT_LIMIT = 1e6  # exponents beyond it make integers of more than a million bits
 
 
 def gamma(terms: int) -> float:
@@ -90,12 +90,12 @@ def frobenius(matrix: Array) -> float:
 
 def exponential(exponent: float) -> Number:
     """Return a number of at least e^exponent: a float, an integer where floats end, infinity where they take long."""
-    if exponent > LONGEST:
+    if exponent > EXPONENT_LIMIT:
         return math.inf
     with working():
         value = arb(exponent).exp()
         top: arb = (value + value.rad()).upper()
-    if top < LARGE:
+    if top < LARGEST_SAFE:
         return math.nextafter(float(top), math.inf)
     mantissa, power = top.man_exp()
     return int(mantissa) << int(power) if power >= 0 else -(-int(mantissa) >> -int(power))
@@ -107,7 +107,7 @@ def lengths(matrix: Array) -> Array:
         return np.full(matrix.shape[1], math.inf)
     power = _exponent(matrix)
     columns = np.linalg.norm(np.ldexp(matrix, -power), axis=0) * (SCALAR + gamma(len(matrix)))
-    return np.asarray(np.ldexp(columns + SMALL * np.any(matrix, axis=0), power))
+    return np.asarray(np.ldexp(columns + SMALLEST_SAFE * np.any(matrix, axis=0), power))
 
 
 def operator_norm(matrix: Array, error: float = 0.0) -> float:
@@ -189,7 +189,7 @@ def distances(states: Array) -> tuple[Array, Array]:
     difference = states[0] - states[1]
     size = np.sqrt(np.einsum("nd,nd->n", difference, difference))
     slack = gamma(states.shape[-1] + 2)
-    tiny = SMALL * np.any(difference, axis=-1)
+    tiny = SMALLEST_SAFE * np.any(difference, axis=-1)
     return np.maximum(size * (1 - slack) - tiny, 0), size * (1 + slack) + tiny
 
 

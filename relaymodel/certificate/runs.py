@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from relaymodel.certificate.attention import Heads, attend
 from relaymodel.certificate.noise import after_attention, after_mlp, embedded
-from relaymodel.certificate.rounding import SMALL, gamma
+from relaymodel.certificate.rounding import SMALLEST_SAFE, gamma
 from relaymodel.certificate.weights import BlockNorms, MLPNorms
 from relaymodel.networks.transformer import Architecture, Block, Transformer
 from relaymodel.networks.transformer.layers import activate, normalise
@@ -174,7 +174,7 @@ def deviations(x: Array, architecture: Architecture) -> tuple[Array, Array]:
     size = np.linalg.norm(x, axis=-1)
     z = x - x.mean(axis=-1, keepdims=True) if architecture.norm == "layer" else x
     spread, d = np.linalg.norm(z, axis=-1), x.shape[-1]
-    low = np.maximum(spread - 4 * gamma(d) * size - SMALL, 0)
+    low = np.maximum(spread - 4 * gamma(d) * size - SMALLEST_SAFE, 0)
     sigma, low = (np.sqrt(s**2 / d + architecture.epsilon) for s in (spread, low))
     return np.asarray(sigma), np.asarray(low * (1 - gamma(d)))
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.certificate.attention import ROWS
-from relaymodel.certificate.enclosure import MOST
+from relaymodel.certificate.attention import ENTRIES_AT_ONCE
+from relaymodel.certificate.enclosure import KEPT_PAIRS
 from relaymodel.certificate.runs import UNKNOWN
 from relaymodel.memory import demand_memory
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer
@@ -91,8 +91,8 @@ class Subject:
 def memory(a: Architecture, size: int) -> int:
     """Return about how many bytes a certificate of two runs of `size` tokens takes, beside the weights."""
     states = 12 * a.width + 10 * a.heads * a.head_size + 2 * a.heads * (a.width + a.heads) + 8 * a.mlp_hidden * a.gated
-    rows = max(ROWS, size * a.heads) * 14
-    results = size * (a.depth + 1) * 40 + size * MOST * 6
+    rows = max(ENTRIES_AT_ONCE, size * a.heads) * 14
+    results = size * (a.depth + 1) * 40 + size * KEPT_PAIRS * 6
     return 8 * (size * states + rows + results)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.certificate.rounding import (
-    SMALL,
+    SMALLEST_SAFE,
     above,
     frobenius,
     gamma,
@@ -229,7 +229,7 @@ def floors(network: Transformer, tokens: NDArray[np.int64] | None = None) -> flo
                 x = x - x.mean(axis=1, keepdims=True)
             # the rounding of the sum and of the mean, in units of the entries
             size = np.linalg.norm(rows, axis=1) + np.linalg.norm(place)
-            spread = np.linalg.norm(x, axis=1) - 4 * gamma(a.width) * size - SMALL
+            spread = np.linalg.norm(x, axis=1) - 4 * gamma(a.width) * size - SMALLEST_SAFE
             square = min(square, float(np.min(np.maximum(spread, 0))) ** 2)
         least = square / a.width
     return math.sqrt(least + a.epsilon) / (1 + 4 * gamma(a.width))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from relaymodel import files
-from relaymodel.cli.inputs import HEADS, NUMPY, WIDTH, Model, NetworkOptions, one_line_warnings
+from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, one_line_warnings
 from relaymodel.cli.options import OUTPUT, option
 from relaymodel.cli.output import Output, filename, say, written
 from relaymodel.memory import demand_memory
@@ -38,7 +38,7 @@ def certify(
     texts = network.checked(model, prompt=16, t_max=256)
     length = (texts.prompt or 0) + (texts.t_max or 0)
     if model == NUMPY:
-        shape = Architecture(depth=1, width=WIDTH, heads=HEADS, vocabulary=256, context=length)
+        shape = Architecture(depth=1, width=NETWORK_WIDTH, heads=HEADS, vocabulary=256, context=length)
         demand_memory("--t-max", memory(shape, length), f"a certificate of two runs of {length} tokens")
     with one_line_warnings():
         runs = texts.network(model)
@@ -69,7 +69,7 @@ def _columns(certificate: "Certificate") -> dict[str, list[Any]]:
 
 
 def _json(certificate: "Certificate") -> dict[str, Any]:
-    from relaymodel.certificate.render import CERTIFIED, MEASURED, rounding
+    from relaymodel.certificate.render import CERTIFIED, MEASURED_TEXT, rounding
 
     check, heights = certificate.verification, certificate.heights
     return {
@@ -84,7 +84,7 @@ def _json(certificate: "Certificate") -> dict[str, Any]:
             for name, rung in certificate.ladder.rungs.items()
         ],
         "certified": CERTIFIED,
-        "measured": MEASURED,
+        "measured": MEASURED_TEXT,
         "rounding": rounding(certificate),
         **_columns(certificate),
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from relaymodel import files
 from relaymodel.checks import Number, one_line
 from relaymodel.cli.numbers import number, time, whole
-from relaymodel.cli.options import DEEPEST, FIT, NETWORK, flag, option, options
+from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, flag, option, options
 from relaymodel.cli.output import filename, say
 from relaymodel.memory import demand_memory
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 NUMPY = "untrained-numpy"
 ENGLISH = "english"
-WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough for its exponents to be typical
+NETWORK_WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough for its exponents to be typical
 SPEED = 5e9  # floating-point operations a second, about: single rows and exponentials are among them
 PATIENCE = 30.0  # seconds of work about which nothing need be said
-UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
-LONGEST = 10**6  # beyond, memory ends before patience
+TIME_UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+LONGEST_LIST = 10**6  # beyond, memory ends before patience
 
 Model = Annotated[
     str,
@@ -47,7 +47,7 @@ class NetworkOptions:
 
     untrained: Annotated[bool, flag("--untrained", "Its architecture, random weights.", NETWORK)] = False
     depth: Annotated[
-        int | None, option("--depth", "L", "Layers of untrained-numpy.  [default: 12]", whole(DEEPEST), NETWORK)
+        int | None, option("--depth", "L", "Layers of untrained-numpy.  [default: 12]", whole(MAX_DEPTH), NETWORK)
     ] = None
     prompt_a: Annotated[Path | None, option("--prompt-a", "FILE", "Text of prompt A.", filename, NETWORK)] = None
     prompt_b: Annotated[Path | None, option("--prompt-b", "FILE", "Text of prompt B.", filename, NETWORK)] = None
@@ -63,7 +63,7 @@ class NetworkOptions:
     ] = None
     prompt: Annotated[
         int | None,
-        option("--prompt", "P", "Tokens of each prompt.  [default: 64, to certify 16]", whole(LONGEST), NETWORK),
+        option("--prompt", "P", "Tokens of each prompt.  [default: 64, to certify 16]", whole(LONGEST_LIST), NETWORK),
     ] = None
     t_max: Annotated[
         int | None,
@@ -71,7 +71,7 @@ class NetworkOptions:
             "--t-max",
             "T",
             "Tokens of the continuation.  [default: 2048, to certify 256]",
-            whole(LONGEST, least=2),
+            whole(LONGEST_LIST, least=2),
             NETWORK,
         ),
     ] = None
@@ -109,7 +109,7 @@ class NetworkOptions:
 
             if dtype not in (None, "float64"):
                 raise ValueError(f"--dtype must be left out for {NUMPY}, which computes in float64, got {dtype}")
-            shape = Architecture(self.depth or 12, WIDTH, HEADS, vocabulary=256, context=length)
+            shape = Architecture(self.depth or 12, NETWORK_WIDTH, HEADS, vocabulary=256, context=length)
             need = 8 * shape.parameters + shape.memory(length)
             demand_memory("--t-max, --prompt or --depth", need, f"a network of {shape.depth} layers on {length} tokens")
             return Transformer.random(shape, np.random.default_rng(self.seed))
@@ -190,7 +190,7 @@ def duration(seconds: float) -> str:
     >>> duration(90), duration(7200), duration(9e5)
     ('2 minutes', '2 hours', '10 days')
     """
-    unit, size = next((pair for pair in UNITS if seconds >= 1.5 * pair[1]), UNITS[-1])
+    unit, size = next((pair for pair in TIME_UNITS if seconds >= 1.5 * pair[1]), TIME_UNITS[-1])
     return f"{round(seconds / size)} {unit}"
 
 

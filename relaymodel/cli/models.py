@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-PATIENCE = 1800.0  # seconds of simulation
+SIMULATION_PATIENCE = 1800.0  # seconds of simulation
 PROBE = 10**5  # tokens that tell how fast it is
 
 
@@ -154,7 +154,7 @@ def _demand_time(model: RelayModel, steps: int) -> None:
     begun = time.perf_counter()
     simulate(model, PROBE, samples=[1, PROBE])
     seconds = (time.perf_counter() - begun) * steps / PROBE
-    if seconds > PATIENCE:
+    if seconds > SIMULATION_PATIENCE:
         raise ValueError(
             f"--t-max must be smaller: simulating {steps:.3g} tokens would take about {duration(seconds)}; the "
             "command influence has the exact values at any t"

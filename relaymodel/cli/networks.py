@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from relaymodel.checks import choice, show
 from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, one_line_warnings
 from relaymodel.cli.numbers import parts, whole
-from relaymodel.cli.options import DEEPEST, FIT, NETWORK, OUTPUT, flag, option
+from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
 from relaymodel.cli.output import Output, folder, print_table, say
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from relaymodel.networks.protocol import Measurement
 
-SHORTEST = 6  # tokens that an exponent can be read off
+SHORTEST_DRAWN = 6  # tokens that an exponent can be read off
 MOST_PAIRS = 10**4
-SHOWN = 5  # layers in the figure of the curves
+SHOWN_LAYERS = 5  # layers in the figure of the curves
 
 
 def _layers(name: str, text: str) -> "Sequence[int]":
@@ -31,8 +31,8 @@ def _layers(name: str, text: str) -> "Sequence[int]":
     chosen: list[int] = []
     for part in parts(text):
         first, dash, last = part.partition("-")
-        low = whole(DEEPEST)(name, first)
-        high = whole(DEEPEST)(name, last) if dash else low
+        low = whole(MAX_DEPTH)(name, first)
+        high = whole(MAX_DEPTH)(name, last) if dash else low
         if high < low:
             raise ValueError(f"{name} must go up, as in 1,4-6, got {show(part)}")
         chosen += range(low, high + 1)
@@ -79,8 +79,8 @@ def measure(
     choice("--metric", metric, METRICS)
     texts = network.checked(model, prompt=64, t_max=2048)
     steps = texts.t_max or 0
-    if steps < SHORTEST:
-        raise ValueError(f"--t-max must be at least {SHORTEST}, got {steps}")
+    if steps < SHORTEST_DRAWN:
+        raise ValueError(f"--t-max must be at least {SHORTEST_DRAWN}, got {steps}")
     if t_min is not None and t_min > steps / 2:
         raise ValueError(f"--t-min must be at most half of --t-max = {steps}, to leave a window, got {t_min:g}")
     count = pairs or (8 if texts.prompt_a is None else 1)
@@ -132,7 +132,7 @@ def measure(
 def _draw(measured: "Measurement", layers: list[int], metric: str, start: float | None) -> "Figure":
     from relaymodel.plotting import panels, plot_layer_exponents, plot_measurement
 
-    step = -(-len(layers) // SHOWN)
+    step = -(-len(layers) // SHOWN_LAYERS)
     figure = panels(2)
     plot_measurement(measured, layers[::-1][::step][::-1], metric=metric, ax=figure.axes[0])
     plot_layer_exponents({"_": measured}, metric=metric, t_min=start, ax=figure.axes[1])

@@ -11,13 +11,13 @@ from relaymodel.checks import Number, show
 from relaymodel.cli.numbers import columns_of, log_grid, numbers, parts, whole
 from relaymodel.model import Head, Layer, RelayModel, parse_heads
 
-DEEPEST = 1000
+MAX_DEPTH = 1000
 MOST_POINTS = 10**6
 DEFAULT_DEPTH = 6
 DEFAULT_T_MAX = 10**6
 DEFAULT_POINTS = 25
 
-ARGUMENTS, MODEL, CONTROL, TRAINING, GRID, NETWORK, FIT, OUTPUT = (
+ARGUMENTS, MODEL, CONTROL, TRAINING, GRID_PANEL, NETWORK, FIT, OUTPUT = (
     Group(title, sort_key=place)
     for place, title in enumerate(
         ("Arguments", "Model", "Control", "Training", "Continuation tokens", "Network and texts", "Fit", "Output")
@@ -89,7 +89,9 @@ class ModelOptions:
     prompt: Annotated[int, option("--prompt", "P", "Number of prompt tokens.", whole(), MODEL)] = 64
     depth: Annotated[
         int | None,
-        option("--depth", "L", "Number of layers.  [default: 6, or as many as the lists have]", whole(DEEPEST), MODEL),
+        option(
+            "--depth", "L", "Number of layers.  [default: 6, or as many as the lists have]", whole(MAX_DEPTH), MODEL
+        ),
     ] = None
     relay: Annotated[
         Sequence[Number] | None,
@@ -147,13 +149,13 @@ class ModelOptions:
 class GridOptions:
     """Continuation tokens: those that are named, or a grid equal in log t."""
 
-    t: Annotated[Sequence[Number] | None, option("--t", "T[,T...]", "Such as 1e3,1e6.", numbers, GRID)] = None
+    t: Annotated[Sequence[Number] | None, option("--t", "T[,T...]", "Such as 1e3,1e6.", numbers, GRID_PANEL)] = None
     t_max: Annotated[
-        int | None, option("--t-max", "T", "Last of a grid equal in log t.  [default: 1e6]", whole(least=2), GRID)
+        int | None, option("--t-max", "T", "Last of a grid equal in log t.  [default: 1e6]", whole(least=2), GRID_PANEL)
     ] = None
     points: Annotated[
         int | None,
-        option("--points", "N", "Points of that grid.  [default: 25]", whole(MOST_POINTS, least=2), GRID),
+        option("--points", "N", "Points of that grid.  [default: 25]", whole(MOST_POINTS, least=2), GRID_PANEL),
     ] = None
 
     def times(self) -> Sequence[Number]:

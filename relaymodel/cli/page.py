@@ -8,8 +8,8 @@ from cyclopts.help import PlainFormatter
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-WIDTH = 110
-LABELS = 24  # columns for the names of options; longer ones have a line of their own
+PAGE_WIDTH = 110
+LABEL_WIDTH = 24  # columns for the names of options; longer ones have a line of their own
 
 
 class Page(PlainFormatter):
@@ -19,23 +19,26 @@ class Page(PlainFormatter):
         """Print a group."""
         if not panel.entries:
             return
-        width = min(WIDTH, console.width)
+        width = min(PAGE_WIDTH, console.width)
         lines = [f"{panel.title}:"]
         for entry in panel.entries:
             notes = [f"[default: {entry.default}]"] * bool(entry.default) + ["[required]"] * bool(entry.required)
             labels = "  " + ", ".join(entry.display_labels_with_metavar)
             text = " ".join([_text(entry.description), *notes])
-            body = textwrap.wrap(text, width - LABELS - 2, break_long_words=False) or [""]
-            if len(labels) > LABELS:
+            body = textwrap.wrap(text, width - LABEL_WIDTH - 2, break_long_words=False) or [""]
+            if len(labels) > LABEL_WIDTH:
                 lines.append(labels)
                 labels = ""
-            lines += [f"{labels:<{LABELS}}  {body[0]}".rstrip(), *(" " * (LABELS + 2) + line for line in body[1:])]
+            lines += [
+                f"{labels:<{LABEL_WIDTH}}  {body[0]}".rstrip(),
+                *(" " * (LABEL_WIDTH + 2) + line for line in body[1:]),
+            ]
         self._print_plain(console, "\n".join([*lines, ""]))
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002
         """Print what a command does, in paragraphs."""
         for paragraph in _text(description).split("\n\n"):
-            lines = textwrap.wrap(paragraph, min(WIDTH, console.width), break_long_words=False)
+            lines = textwrap.wrap(paragraph, min(PAGE_WIDTH, console.width), break_long_words=False)
             self._print_plain(console, "\n".join([*lines, ""]))
 
 

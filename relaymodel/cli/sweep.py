@@ -7,12 +7,12 @@ from typing import Annotated
 from relaymodel.checks import Number, show
 from relaymodel.cli.models import evaluate
 from relaymodel.cli.numbers import numbers, parts, whole
-from relaymodel.cli.options import DEEPEST, MODEL, MOST_POINTS, GridOptions, option, options
+from relaymodel.cli.options import MAX_DEPTH, MODEL, MOST_POINTS, GridOptions, option, options
 from relaymodel.cli.output import Files, print_table
 from relaymodel.model import RelayModel
 
 PARAMETERS = ("prompt", "depth", "relay", "residual", "position", "recency", "sink")
-COLUMNS = (*PARAMETERS, "t", "influence", "local_exponent")
+SWEEP_COLUMNS = (*PARAMETERS, "t", "influence", "local_exponent")
 
 
 def _prompts(name: str, text: str) -> Sequence[int]:
@@ -20,7 +20,7 @@ def _prompts(name: str, text: str) -> Sequence[int]:
 
 
 def _depths(name: str, text: str) -> Sequence[int]:
-    return [whole(DEEPEST)(name, part) for part in parts(text)]
+    return [whole(MAX_DEPTH)(name, part) for part in parts(text)]
 
 
 @options
@@ -73,7 +73,7 @@ def sweep(*, models: SweepOptions = SweepOptions(), grid: GridOptions = GridOpti
         if not any(layer.relays for layer in model.layers):
             raise ValueError(f"--relay must not be 0: nothing is passed on and there is no exponent, got {show(model)}")
         rows += [(*combination, *row) for row in zip(times, *evaluate(model, times), strict=True)]
-    columns = {name: list(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
+    columns = {name: list(column) for name, column in zip(SWEEP_COLUMNS, zip(*rows, strict=True), strict=True)}
     for name in ("recency", "sink"):  # they joined later: a table without them is as it was
         if not any(columns[name]):
             del columns[name]

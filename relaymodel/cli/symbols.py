@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from relaymodel.cli.numbers import columns_of, number, parts, whole
-from relaymodel.cli.options import DEEPEST, MODEL, OUTPUT, Json, flag, option
+from relaymodel.cli.options import MAX_DEPTH, MODEL, OUTPUT, Json, flag, option
 from relaymodel.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _value(name: str, text: str) -> Any:
 def derive(
     *,
     depth: Annotated[
-        int | None, option("--depth", "L", "Number of layers.  [default: 3]", whole(DEEPEST), MODEL)
+        int | None, option("--depth", "L", "Number of layers.  [default: 3]", whole(MAX_DEPTH), MODEL)
     ] = None,
     relay: Annotated[
         Any, option("--relay", "X[,X...]|equal|different", "Numbers, or symbols such as a,b.", _values, MODEL)

@@ -11,7 +11,7 @@ from relaymodel.control.limits import DECAY, PLATEAU, REVERSAL
 from relaymodel.control.response import LATEST, check_positive, respond
 from relaymodel.display import table
 from relaymodel.model import RelayModel
-from relaymodel.simulation.bias import LARGEST, PromptBias
+from relaymodel.simulation.bias import LARGEST_STRENGTH, PromptBias
 
 Array = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def phase_diagram(
     if not model.layers[0].relay:
         raise ValueError(f"model must relay in its first layer for a phase diagram, got {show(model.layers[0])}")
     betas = series("strengths", strengths)
-    demand("strengths", betas, (betas >= 0) & (betas <= LARGEST), f"from 0 to {LARGEST}")
+    demand("strengths", betas, (betas >= 0) & (betas <= LARGEST_STRENGTH), f"from 0 to {LARGEST_STRENGTH}")
     demand("strengths", betas, np.diff(betas, prepend=-1.0) > 0, "increasing")
     last = real("horizon", horizon)
     if not 2 <= last <= LATEST or last != int(last):

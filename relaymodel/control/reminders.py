@@ -17,7 +17,7 @@ from relaymodel.exact.spectrum import rational
 from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.inputs import interval_table
-from relaymodel.simulation.reminders import LARGEST, MOST_TOKENS, EvenReminders, ReminderBlocks, Reminders
+from relaymodel.simulation.reminders import LATEST_TOKEN, MOST_TOKENS, EvenReminders, ReminderBlocks, Reminders
 
 Schedule = Reminders | EvenReminders | ReminderBlocks
 Array = NDArray[np.float64]
@@ -146,7 +146,7 @@ def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Array
     check_model(model)
     given = numbers("t", t)
     flat = given.ravel()
-    demand("t", given, np.asarray((given >= 1) & (given <= LARGEST) & (given == given // 1), dtype=bool), TIMES)
+    demand("t", given, np.asarray((given >= 1) & (given <= LATEST_TOKEN) & (given == given // 1), dtype=bool), TIMES)
     at = flat.astype(np.int64)
     blocks = interval_table(reminders, int(at.max(initial=1)))
     lengths = blocks[:, 1] - blocks[:, 0] + 1

@@ -20,7 +20,7 @@ from relaymodel.derivation.stack import LETTERS, N, P, SymbolicLayer, t
 
 j, k, l, n, s = sympy.symbols("j k l n s", integer=True, positive=True)
 z, x, y = sympy.symbols("z x y")
-INPUT, MEAN, STACK, POWER, HOMOGENEOUS = map(sympy.Function, ["x", "m", "f", "S", "h"])
+INPUT, MEAN, STACK, REPEATED_MEAN, HOMOGENEOUS = map(sympy.Function, ["x", "m", "f", "S", "h"])
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _power_steps(g: sympy.Expr) -> list[DerivationStep]:
             "leaves of the prompt.",
             (
                 equation(ratio, sympy.Product(1 / (1 - x / (s + g)), (s, P + 1, N))),
-                equation(POWER(j), prefactor * sympy.Sum((1 + g) ** k * HOMOGENEOUS(k), (k, 0, j - 1))),
+                equation(REPEATED_MEAN(j), prefactor * sympy.Sum((1 + g) ** k * HOMOGENEOUS(k), (k, 0, j - 1))),
             ),
         ),
     ]

@@ -30,11 +30,11 @@ import numpy as np
 from flint import arb, arb_series, fmpq, fmpq_poly
 from numpy.typing import NDArray
 
+from relaymodel.exact.powersums import NEGLIGIBLE
 from relaymodel.exact.precision import working
 
-LONGEST = 13  # terms in 1/y at most: below `Front.nearest` more would be needed
+MOST_TERMS = 13  # terms in 1/y at most: below `Front.nearest` more would be needed
 KNOWN = 20  # terms worked out to judge the remainder by
-NEGLIGIBLE = 2.0**-56
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Terms:
 class Front:
     """What depends on the prompt, the position exponent and the order of the pole alone.
 
-    `series` holds the coefficients of x^i y^-n, shape (LONGEST, m); `reach[n-1]` is the y from which n terms do.
+    `series` holds the coefficients of x^i y^-n, shape (MOST_TERMS, m); `reach[n-1]` is the y from which n terms do.
     """
 
     scale: float
@@ -86,12 +86,12 @@ def front(prompt: int, position: fmpq, order: int) -> Front:
             if all(entry.rad() < NEGLIGIBLE / 256 for row in entries for entry in row):
                 break
         bits *= 2
-    series = np.array([[float(entry.mid()) for entry in row] for row in entries[:LONGEST]])
+    series = np.array([[float(entry.mid()) for entry in row] for row in entries[:MOST_TERMS]])
     sizes = np.array([sum(abs(float(factor[i].mid())) for i in range(order)) for factor in scaled])
     n = np.arange(1, KNOWN)
     # from y on, each omitted term is negligible
     needed = (sizes[1:] / NEGLIGIBLE) ** (1 / n)
-    reach = np.maximum.accumulate(needed[::-1])[::-1][:LONGEST]
+    reach = np.maximum.accumulate(needed[::-1])[::-1][:MOST_TERMS]
     return Front(_float(c), _float(start), series, reach)
 
 
@@ -116,7 +116,7 @@ def _float(value: fmpq) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A for the weights E_k, for their magnitudes, and for t times the slope; each of shape (LONGEST, m)."""
+    """A for the weights E_k, for their magnitudes, and for t times the slope; each of shape (MOST_TERMS, m)."""
 
     front: Front
     values: Array
@@ -139,7 +139,7 @@ def expand(prompt: int, position: fmpq, values: Array, magnitude: Array) -> Expa
     """Return the expansion for the weights E_k = `values`, shape (m,)."""
     known = front(prompt, position, values.size)
     A, size = _coefficients(known, values), _coefficients(known, magnitude)
-    n, j = np.arange(LONGEST)[:, None], np.arange(1, values.size)
+    n, j = np.arange(MOST_TERMS)[:, None], np.arange(1, values.size)
     slopes = -n * A  # y d/dy
     slopes[:, :-1] += known.scale * j * A[:, 1:]
     return Expansion(known, A, size, slopes)

@@ -10,8 +10,8 @@ from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import merged, poles, rational, symbol
 from relaymodel.model import RelayModel
 
-LONGEST = 20_000  # prompt and steps of a model with recency, whose fractions grow faster
-LARGEST = 10**7  # the result has about P + t digits; beyond this it helps nobody
+LONGEST_FRACTION = 20_000  # prompt and steps of a model with recency, whose fractions grow faster
+LARGEST_INTEGER = 10**7  # the result has about P + t digits; beyond this it helps nobody
 
 
 def influence_fraction(model: RelayModel, t: int) -> Fraction:
@@ -46,17 +46,17 @@ def influence_fraction(model: RelayModel, t: int) -> Fraction:
     Fraction(20, 9)
     """
     steps = positive_integer("t", t)
-    if steps > LARGEST:
+    if steps > LARGEST_INTEGER:
         raise ValueError(
-            f"t must be at most {LARGEST} for an exact fraction, whose size grows with t; "
+            f"t must be at most {LARGEST_INTEGER} for an exact fraction, whose size grows with t; "
             "use influence_ball, which certifies any number of digits at any t"
         )
     found, plateau = symbol(model), rational(model.plateau)
     if not found.plain:
         whole = all(delta.denominator == 1 for _, delta in found.shapes)
-        if steps > LONGEST or (model.prompt > LONGEST and not whole):
+        if steps > LONGEST_FRACTION or (model.prompt > LONGEST_FRACTION and not whole):
             raise ValueError(
-                f"prompt and t must be at most {LONGEST} for an exact fraction of a model with recency, got "
+                f"prompt and t must be at most {LONGEST_FRACTION} for an exact fraction of a model with recency, got "
                 f"{model.prompt} and {steps}; use influence_ball, which certifies any number of digits at any t"
             )
         total = plateau + influence_rational(found, found.value_at_one, model.prompt, steps)

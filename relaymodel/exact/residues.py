@@ -27,11 +27,11 @@ from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]
 
-SMALLEST = 2.0**-1000
+SMALLEST_SUM = 2.0**-1000
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class PoleWeights:
     """Coefficients at one pole, divided by 2**exponent (of `stack`), shape (m,); `magnitude` is for |a_j|.
 
     `rest` is what rounding took off 1 + g: as an exponent of large t it counts.
@@ -47,7 +47,7 @@ class Weights:
 class Stack:
     """The weights at all poles, in units of 2**exponent."""
 
-    poles: tuple[Weights, ...]
+    poles: tuple[PoleWeights, ...]
     exponent: int
 
     @property
@@ -84,7 +84,7 @@ def stack(model: RelayModel, *, tail: bool) -> Stack:
         rest = c - fmpq(*(1 + g).as_integer_ratio())
         columns.append((g, int(rest.p) / int(rest.q), values, sizes))
     exponent = binary_exponent(max(size for *_, sizes in columns for size in sizes))
-    return Stack(tuple(Weights(g, r, scaled(v, exponent), scaled(s, exponent)) for g, r, v, s in columns), exponent)
+    return Stack(tuple(PoleWeights(g, r, scaled(v, exponent), scaled(s, exponent)) for g, r, v, s in columns), exponent)
 
 
 def binary_exponent(value: fmpq) -> int:
@@ -149,7 +149,7 @@ def _influence(model: RelayModel, t: Array, *, exponent: bool, far: bool) -> Sum
     return Sums(scale_up(total, found.exponent), alpha, condition)
 
 
-def _newton(pole: Weights, P: float, t: Array, *, exponent: bool, sure: bool) -> Terms:
+def _newton(pole: PoleWeights, P: float, t: Array, *, exponent: bool, sure: bool) -> Terms:
     """Return the sums at any t, by Newton's identities."""
     c, m = 1 + pole.position, pole.values.size
     sums, tails = power_sums(P + c, t, c, max(1, m - 1 + exponent))
@@ -184,7 +184,7 @@ def _condition(found: Stack, total: Array, size: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         condition = np.ones_like(total) if found.sure else size / np.abs(total)
     # the error of a power grows with its exponent; that of exponents up to 5 is in the rounding errors
-    return np.where(np.abs(total) < SMALLEST, np.inf, condition * max(1.0, found.steepest / 5))
+    return np.where(np.abs(total) < SMALLEST_SUM, np.inf, condition * max(1.0, found.steepest / 5))
 
 
 def front(start: Array | float, end: Array, c: float, rest: float) -> Array:

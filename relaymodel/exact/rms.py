@@ -14,8 +14,8 @@ from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, Points, 
 from relaymodel.model import RelayModel
 
 DIRECT = 64  # prompt tokens summed one by one; beyond, a Gauss rule for each octave
-NODES = 16
-CHUNK = 1 << 15
+GAUSS_NODES = 16
+PRODUCTS_AT_ONCE = 1 << 15
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def rms_influence(model: RelayModel, t: Scalar | Points) -> float | Array:
             f"got {model.prompt}, {model.depth} and {show(float(flat.max(initial=0)))}"
         )
     result = np.empty(flat.size)
-    step = max(1, CHUNK // _rule(model.prompt)[0].size)
+    step = max(1, PRODUCTS_AT_ONCE // _rule(model.prompt)[0].size)
     for start in range(0, flat.size, step):
         result[start : start + step] = _rms(model, float(positions[0]), flat[start : start + step])
     return result.reshape(shape) if shape else float(result[0])
@@ -125,9 +125,9 @@ def _discrete_gauss(count: int) -> tuple[Array, Array]:
     Golub and Welsch (1969) with the recurrence of the discrete Chebyshev (Gram) polynomials,
     $b_k^2 = k^2 (M^2 - k^2) / (4 (4k^2 - 1))$.
     """
-    if count <= NODES:
+    if count <= GAUSS_NODES:
         return np.arange(float(count)), np.ones(count)
-    k = np.arange(1.0, NODES)
+    k = np.arange(1.0, GAUSS_NODES)
     off = np.sqrt(k**2 * (float(count) - k) * (float(count) + k) / (4 * (4 * k**2 - 1)))
     x, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
     return x + 0.5 * (count - 1), count * vectors[0] ** 2

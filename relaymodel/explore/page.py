@@ -12,13 +12,13 @@ import numpy as np
 from relaymodel import files
 from relaymodel.checks import show
 from relaymodel.curve import Curve
-from relaymodel.explore.setting import BOUNDS, LAST, Setting
+from relaymodel.explore.setting import LAST, RANGES, Setting
 
-POINTS, LEAST = 400, 24
+CURVE_POINTS, LEAST_CURVE = 400, 24
 """Most points of a curve, and fewest where there are many curves."""
 ALL_POINTS = 6000
 """Points of all curves together, so that the page stays small."""
-MOST_CURVES, SHOWN = 100, 6
+MOST_CURVES, SHOWN_CURVES = 100, 6
 """Most curves, and how many of them are drawn at first."""
 
 
@@ -75,7 +75,7 @@ def render(*, curves: Curve | Mapping[str, Curve] | None = None, setting: Settin
     chosen = Setting() if setting is None else setting
     if not isinstance(chosen, Setting):
         raise TypeError(f"setting must be a relaymodel.explore.Setting, got {show(setting)}")
-    data = {"setting": chosen.to_dict(), "bounds": BOUNDS, "last": LAST, "curves": _curves(curves)}
+    data = {"setting": chosen.to_dict(), "bounds": RANGES, "last": LAST, "curves": _curves(curves)}
     folder = resources("relaymodel.explore")
     # what ends a script must not stand in a curve's name
     parts = {"data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")}
@@ -97,9 +97,9 @@ def _curves(curves: Curve | Mapping[str, Curve] | None) -> list[dict[str, Any]]:
             raise ValueError(f"curves must have points up to t = {LAST}, where the page ends, got none in {show(name)}")
     if len(named) > MOST_CURVES:
         raise ValueError(f"curves must be at most {MOST_CURVES}, got {len(named)}; choose some of the layers")
-    points = max(LEAST, min(POINTS, ALL_POINTS // max(1, len(named))))
+    points = max(LEAST_CURVE, min(CURVE_POINTS, ALL_POINTS // max(1, len(named))))
     # with more curves than can be told apart, first and last and those evenly between
-    shown = {round(i) for i in np.linspace(0, len(named) - 1, min(SHOWN, len(named)))}
+    shown = {round(i) for i in np.linspace(0, len(named) - 1, min(SHOWN_CURVES, len(named)))}
     return [
         {"name": str(name), "shown": i in shown, **_thinned(curve, points)}
         for i, (name, curve) in enumerate(named.items())

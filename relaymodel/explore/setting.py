@@ -10,7 +10,7 @@ from relaymodel.simulation import PromptBias, Reminders
 LAST = 100_000
 """The page's curves end at this continuation token."""
 
-BOUNDS: dict[str, tuple[Number, Number]] = {
+RANGES: dict[str, tuple[Number, Number]] = {
     "prompt": (1, 4096),
     "depth": (1, 32),
     "relay": (0.01, 2),
@@ -89,7 +89,7 @@ class Setting:
             raise ValueError(f"window must end at twice its start or later, got {first} to {last}")
         object.__setattr__(self, "window", (first, last))
         for name, value in self._values().items():
-            low, high = BOUNDS[name]
+            low, high = RANGES[name]
             if not low <= value <= high:
                 raise ValueError(f"{name} must be from {low} to {high} for the page's slider, got {show(value)}")
 

@@ -7,7 +7,7 @@ from itertools import tee
 
 from relaymodel.checks import Number, real, show
 
-LONGEST = 100_000  # factors of an eigenvalue: beyond, the exact fraction helps nobody
+MOST_FACTORS = 100_000  # factors of an eigenvalue: beyond, the exact fraction helps nobody
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class Head:
                     raise ValueError(f"n must not be a pole -position of a layer, got {show(n)}")
                 product *= (1 + g + i) / (z + g + i)
             return product
-        if z.denominator != 1 or not 1 <= z <= LONGEST:
+        if z.denominator != 1 or not 1 <= z <= MOST_FACTORS:
             raise ValueError(
-                f"n must be an integer from 1 to {LONGEST} with a recency that is not whole, got {show(n)}; "
+                f"n must be an integer from 1 to {MOST_FACTORS} with a recency that is not whole, got {show(n)}; "
                 "the eigenvalue is a rational number only there"
             )
         for j in range(1, int(z)):

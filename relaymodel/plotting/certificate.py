@@ -10,7 +10,7 @@ from relaymodel.checks import show
 from relaymodel.plotting.figure import against_t, axes, finish, styled
 
 DEFAULT = ("hypotheses", "prompts", "smallest_prompts")
-LARGEST = 300.0  # decades that an axis can show
+MOST_DECADES = 300.0  # decades that an axis can show
 
 
 @styled
@@ -55,7 +55,7 @@ def plot_certificate(
     t = certificate.t
     for name in rungs:
         bound = certificate.log10_bound(name, layer)
-        if np.max(bound) > LARGEST:
+        if np.max(bound) > MOST_DECADES:
             raise ValueError(f"rungs must be at most 10^300 to be drawn, {name!r} is 10^{np.max(bound):.0f}")
         ax.plot(t, 10**bound, label=name.replace("_", " "))
     ax.plot(t, measured, color="black", linestyle="-", linewidth=1.6, label="measured")

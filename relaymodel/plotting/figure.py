@@ -51,7 +51,7 @@ REFERENCE: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.6}
 SUFFIXES = (".png", ".svg", ".pdf")
 METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
-LARGEST_T = 1e300
+LATEST_DRAWN = 1e300
 ASTRONOMICAL = 1e40  # where the axis of t becomes logarithmic in log t, if a figure is about the approach to a limit
 T_LABEL = "continuation token $t$ (tokens)"
 
@@ -129,7 +129,7 @@ def axes(ax: Axes | None) -> Axes:
 def times(t: ArrayLike) -> Array:
     """Return t as a float64 array (T,) in increasing order."""
     values = series("t", t)
-    demand("t", values, (values > 0) & (values <= LARGEST_T), "positive and at most 1e300 in a figure")
+    demand("t", values, (values > 0) & (values <= LATEST_DRAWN), "positive and at most 1e300 in a figure")
     return np.sort(values)
 
 

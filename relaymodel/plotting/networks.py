@@ -10,7 +10,7 @@ from relaymodel.networks.calibration import Calibration
 from relaymodel.networks.protocol import Measurement
 from relaymodel.plotting.figure import against_t, axes, band, finish, styled
 
-MOST = 4  # layers drawn unless others are asked for
+MOST_LAYERS = 4  # layers drawn unless others are asked for
 
 
 @styled
@@ -56,7 +56,7 @@ def plot_prediction(
             raise ValueError(f"calibration and measurement must have one {name}, got {mine} and {other}")
     blocks = [layer for layer in measurement.layers if 1 <= layer <= measurement.depth]
     if layers is None:
-        places = np.linspace(0, len(blocks) - 1, min(MOST, len(blocks))).round().astype(int)
+        places = np.linspace(0, len(blocks) - 1, min(MOST_LAYERS, len(blocks))).round().astype(int)
         layers = [blocks[place] for place in places]
     if not layers or any(layer not in blocks for layer in layers):
         raise ValueError(f"layers must be among the blocks measured, {', '.join(map(str, blocks))}, got {show(layers)}")

@@ -19,7 +19,7 @@ def literal(text: object) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """Numbers behind a claim: shown in the report, and written whole as CSV."""
 
     name: str
@@ -61,7 +61,7 @@ class Claim:
     passed: bool
     finding: str
     explanation: tuple[str, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[DataTable, ...]
     images: tuple[Image, ...]
     seconds: float = 0.0
 
@@ -72,12 +72,12 @@ class Workspace:
 
     folder: Path
     inputs: Mapping[str, str] = field(default_factory=dict)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[DataTable] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
 
     def table(self, name: str, caption: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Add a table and write it to `data/NAME.csv`; floats keep every digit there."""
-        table = Table(name, caption, tuple(header), tuple(tuple(row) for row in rows))
+        table = DataTable(name, caption, tuple(header), tuple(tuple(row) for row in rows))
         target = self.folder / "data" / f"{name}.csv"
         target.parent.mkdir(exist_ok=True)
         files.write_table(target, dict(zip(table.header, zip(*table.rows, strict=True), strict=True)), {})

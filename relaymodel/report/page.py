@@ -13,9 +13,9 @@ import numpy
 
 import relaymodel
 from relaymodel.plotting import formula_svg
-from relaymodel.report.claim import Claim, Table
+from relaymodel.report.claim import Claim, DataTable
 
-SHOWN = 60  # rows of a table on the page; the CSV has all
+SHOWN_ROWS = 60  # rows of a table on the page; the CSV has all
 
 CSS = """
 :root { color-scheme: light; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --good: #116329; --bad: #a40e26; }
@@ -121,12 +121,12 @@ def _text(text: str) -> str:
     return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", words)
 
 
-def _table(table: Table) -> str:
+def _table(table: DataTable) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in table.header)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in table.rows[:SHOWN]
+        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in table.rows[:SHOWN_ROWS]
     )
-    note = f" ({len(table.rows)} rows, of which {SHOWN} shown)" if len(table.rows) > SHOWN else ""
+    note = f" ({len(table.rows)} rows, of which {SHOWN_ROWS} shown)" if len(table.rows) > SHOWN_ROWS else ""
     caption = f'{_text(table.caption)}{note} <a href="data/{table.name}.csv">CSV</a>'
     content = f'<div class="scroll"><table><caption>{caption}</caption><tr>{head}</tr>{body}</table></div>'
     return f"<details><summary>{_text(table.caption)}</summary>{content}</details>" if note else content

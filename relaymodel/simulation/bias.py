@@ -12,7 +12,7 @@ from relaymodel.checks import Number, positive_integer, real, series, show
 Floats = NDArray[np.float64]
 
 
-LARGEST = 1000
+LARGEST_STRENGTH = 1000
 """Bound on strength and offset, far beyond any use."""
 
 
@@ -43,8 +43,8 @@ class PromptBias:
     def __post_init__(self) -> None:
         for name in ("strength", "offset"):
             value: Number = real(name, getattr(self, name))
-            if not -LARGEST <= value <= LARGEST:
-                raise ValueError(f"{name} must be at most {LARGEST} in size, got {show(value)}")
+            if not -LARGEST_STRENGTH <= value <= LARGEST_STRENGTH:
+                raise ValueError(f"{name} must be at most {LARGEST_STRENGTH} in size, got {show(value)}")
             object.__setattr__(self, name, value)
 
     def log_bias(self, t: ArrayLike, prompt: int) -> Floats:

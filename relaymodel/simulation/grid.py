@@ -27,7 +27,7 @@ FIRST = 64
 ORDER = 20
 """Nodes of a panel."""
 WIDTH = math.log(4.0)
-NEGLIGIBLE = 46.0
+FORGOTTEN = 46.0
 """Powers of t whose logarithm is beyond this are not worth a correction."""
 CORRECTIONS = ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240), (7, -1 / 1209600))  # B_2j/(2j)!
 
@@ -125,7 +125,7 @@ class LogGrid:
         before = 0.5 * edge
         for j, (power, _) in enumerate(CORRECTIONS):
             for p, one in enumerate(panels):
-                if power * tau[p, 0] > NEGLIGIBLE:
+                if power * tau[p, 0] > FORGOTTEN:
                     break
                 matrices[p, :-1] += one.corrections[j] * np.exp(-power * tau[p, :, None])
             if panels:

@@ -16,10 +16,10 @@ from scipy.fft import irfft, rfft
 from relaymodel.checks import Number, show
 from relaymodel.model import RelayModel
 from relaymodel.simulation.inputs import Floats, Integers, reminded
-from relaymodel.simulation.kernels import LONGEST, Kernel
+from relaymodel.simulation.kernels import LONGEST_RUN, Kernel
 from relaymodel.simulation.recursion import Layout, as_float
 
-LARGEST_POSITION = 12
+LARGEST_HEAD_POSITION = 12
 """Of a head in this recursion, whose weights are numbers, not relative ones."""
 
 
@@ -92,7 +92,7 @@ class HeadRecursion:
         steps: int,
     ) -> None:
         self.prompt, self.layout, self.bias, self.reminders, self.steps = model.prompt, layout, bias, reminders, steps
-        if model.prompt + steps > LONGEST:
+        if model.prompt + steps > LONGEST_RUN:
             raise ValueError(
                 f"prompt + steps must be at most 2^40 with a recency, or a bias behind a position exponent, got "
                 f"{show(model.prompt + steps)}; use influence instead"
@@ -186,7 +186,7 @@ class HeadRecursion:
 
 def _kernel(layer: int, position: Number, recency: Number) -> Kernel:
     g, order = Fraction(position), 1 - Fraction(recency)
-    for name, value, most in (("position", g, LARGEST_POSITION), ("-recency", order - 1, LARGEST_POSITION)):
+    for name, value, most in (("position", g, LARGEST_HEAD_POSITION), ("-recency", order - 1, LARGEST_HEAD_POSITION)):
         if value > most:
             raise ValueError(
                 f"{name} must be at most {most} in a simulation of heads with a recency or a bias, got "

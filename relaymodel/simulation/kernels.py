@@ -26,10 +26,10 @@ from relaymodel.simulation.grid import LogGrid
 
 Array = NDArray[np.float64]
 
-LONGEST = 2**40
+LONGEST_RUN = 2**40
 """Distances up to which the exponentials stand for the kernel."""
-STEP = 0.31
-"""Of the trapezoidal rule: an error of exp(-pi^2/STEP), some 1e-14, times a few."""
+NODE_STEP = 0.31
+"""Of the trapezoidal rule: an error of exp(-pi^2/NODE_STEP), some 1e-14, times a few."""
 SMALL, LARGE = 5e-3, 36.0
 """Products a d between which the rule runs: below, nodes are lumped together; above, exp(-a) is nothing."""
 EXACT = 128
@@ -38,7 +38,7 @@ EXACT = 128
 
 @dataclass(frozen=True, eq=False)
 class Exponentials:
-    """The kernel of order f at distances 1 to LONGEST is the sum of `weights` times exp(-rates d), shape (J,) each."""
+    """The kernel of order f at distances 1 to 2^40 is the sum of `weights` times exp(-rates d), shape (J,) each."""
 
     rates: Array
     weights: Array
@@ -54,13 +54,13 @@ def exponentials(order: Fraction) -> Exponentials:
     array([1., 1., 1.])
     """
     f, rest = float(order), float(1 - order)
-    count = math.ceil(math.log(LARGE * LONGEST / SMALL) / STEP)
-    y = math.log(LARGE) - STEP * np.arange(count)
+    count = math.ceil(math.log(LARGE * LONGEST_RUN / SMALL) / NODE_STEP)
+    y = math.log(LARGE) - NODE_STEP * np.arange(count)
     a = np.exp(y)
-    weights = STEP * np.exp(rest * y - f * np.log(np.expm1(a) / a))
+    weights = NODE_STEP * np.exp(rest * y - f * np.log(np.expm1(a) / a))
     # moments, in units of the last node, of the nodes that would follow
     powers = rest + np.arange(5)
-    moments = -STEP * np.exp(-STEP * powers) / np.expm1(-STEP * powers)
+    moments = -NODE_STEP * np.exp(-NODE_STEP * powers) / np.expm1(-NODE_STEP * powers)
     n0, n1, n2, n3 = moments[1:]
     # the two-point Gauss rule of a times their measure is a three-point Radau rule of it
     b, c = (n1 * n2 - n0 * n3) / (n0 * n2 - n1 * n1), (n1 * n3 - n2 * n2) / (n0 * n2 - n1 * n1)

@@ -14,7 +14,7 @@ from relaymodel.simulation.inputs import interval_table
 Integers = NDArray[np.int64]
 
 MOST_TOKENS = 3 * 10**7
-LARGEST = 2**52
+LATEST_TOKEN = 2**52
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reminders:
 
     def __post_init__(self) -> None:
         every, length = positive_integer("every", self.every), positive_integer("length", self.length)
-        if every > LARGEST:
+        if every > LATEST_TOKEN:
             raise ValueError(f"every must be at most 2^52, got {show(every)}")
         if length > every:
             raise ValueError(f"length must be at most every = {every}, got {show(length)}")
@@ -107,7 +107,7 @@ class EvenReminders:
             )
         least = max(0, math.ceil(density / (1 - density)) - prompt)
         block = least if self.block is None else positive_integer("block", self.block, least=0)
-        if not least <= block <= LARGEST:
+        if not least <= block <= LATEST_TOKEN:
             raise ValueError(
                 f"block must be from {show(least)}, so that prompt + block is at least density/(1 - density), to 2^52, "
                 f"got {show(block)}"
@@ -160,7 +160,7 @@ class ReminderBlocks:
     blocks: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
-        checked = interval_table(self.blocks, LARGEST)
+        checked = interval_table(self.blocks, LATEST_TOKEN)
         object.__setattr__(self, "blocks", tuple((int(start), int(stop)) for start, stop in checked))
 
     @classmethod

@@ -8,7 +8,7 @@ import pytest
 from relaymodel import Curve, PromptBias, RelayModel, Reminders, influence, local_exponent, simulate
 from relaymodel.bounds import bracket
 from relaymodel.explore import Setting
-from relaymodel.explore.setting import BOUNDS, LAST
+from relaymodel.explore.setting import LAST, RANGES
 
 KINDS = ("closed", "bias", "reminders", "recency", "recency and bias", "recency and reminders", "all")
 
@@ -17,11 +17,11 @@ def draw(rng, kind):
     """A random setting of a kind, within the sliders' bounds."""
 
     def number(name):
-        low, high = BOUNDS[name]
+        low, high = RANGES[name]
         return round(float(rng.uniform(low, high)), 3)
 
     def integer(name, most=None):
-        low, high = BOUNDS[name][0], most or BOUNDS[name][1]
+        low, high = RANGES[name][0], most or RANGES[name][1]
         return round(low * (high / low) ** rng.uniform())
 
     recent, biased = "recency" in kind or kind == "all", "bias" in kind or kind == "all"
@@ -231,7 +231,7 @@ def test_every_control_has_a_name_and_moves_by_keys(visit):
            || x.ariaLabel || x.textContent.trim() || x.getAttribute('aria-labelledby'))).map(x => x.outerHTML)"""
     )
     assert nameless == []
-    for name in BOUNDS:
+    for name in RANGES:
         slider = page.locator(f"#{name}")
         before = page.evaluate("name => explore.state[name]", name)
         slider.focus()

@@ -2,13 +2,13 @@ import pytest
 
 from relaymodel import PromptBias, Reminders
 from relaymodel.explore import Setting
-from relaymodel.explore.setting import BOUNDS
+from relaymodel.explore.setting import RANGES
 
 
 def test_every_slider_has_a_value_within_its_bounds():
     values = Setting().to_dict()
-    assert set(BOUNDS) | {"bias", "remind"} == set(values)
-    assert all(BOUNDS[name][0] <= values[name] <= BOUNDS[name][1] for name in BOUNDS)
+    assert set(RANGES) | {"bias", "remind"} == set(values)
+    assert all(RANGES[name][0] <= values[name] <= RANGES[name][1] for name in RANGES)
 
 
 def test_what_is_not_in_use_is_not_in_the_link():

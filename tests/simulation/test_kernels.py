@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from relaymodel.simulation.kernels import LONGEST, Kernel, exponentials, rising
+from relaymodel.simulation.kernels import LONGEST_RUN, Kernel, exponentials, rising
 
 ORDERS = [
     Fraction(1, 10**9),
@@ -28,7 +28,7 @@ def test_exponentials_are_the_kernel_at_every_distance(order):
     found = exponentials(order)
     assert np.all(found.weights > 0)  # nothing can cancel
     with mpmath.workdps(40):
-        for d in [*range(1, 40), *np.rint(np.geomspace(40, LONGEST, 60)).astype(int).tolist()]:
+        for d in [*range(1, 40), *np.rint(np.geomspace(40, LONGEST_RUN, 60)).astype(int).tolist()]:
             value = float(np.sum(found.weights * np.exp(-found.rates * d)))
             assert value == pytest.approx(float(exact_kernel(order, d)), rel=1e-12)
 

@@ -28,7 +28,7 @@ from relaymodel.networks.calibration.strengths import BlockStrengths
 
 Array = NDArray[np.float64]
 
-TINY = 1e-12
+VANISHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +125,8 @@ def _fluctuations(logits: float, U: Array, c: float) -> tuple[Array, Array, floa
     M = len(U) // 2
     n = np.arange(1.0, M + 1)
     size = np.diag(U)  # 1, but for epsilon, which must not make equal tokens differ
-    both = np.maximum(np.sqrt(size[:M] * size[M:]), TINY)  # a state of zero has no direction
-    left = np.maximum(both - c, TINY)
+    both = np.maximum(np.sqrt(size[:M] * size[M:]), VANISHING)  # a state of zero has no direction
+    left = np.maximum(both - c, VANISHING)
     r = np.clip((np.diag(U[:M, M:]) - c) / left, -1, 1)
     q = np.clip(np.diag(U[:M, M:]) / both, -1, 1)
     v = logits * both * (1 - c)

@@ -17,9 +17,9 @@ from relaymodel.networks.transformer.layers import activate
 
 Array = NDArray[np.float64]
 
-TERMS, NODES = 48, 240
+TERMS, HERMITE_NODES = 48, 240
 RESOLVED = 1e-6  # of the activation's mean square may be missing from the series
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE_TERM = 1e-12
 LARGEST_LOGITS = 1.1  # distances are right to 12 % at 1
 
 
@@ -115,7 +115,7 @@ def activation_kernel(activation: str, variance: float) -> Array:
     >>> float(np.sum(activation_kernel("gelu", 1.0)))  # E g^2
     0.425...
     """
-    x, weight = hermegauss(NODES)
+    x, weight = hermegauss(HERMITE_NODES)
     weight = weight / weight.sum()
     g = activate(np.sqrt(variance) * x, activation)
     before, polynomial = np.zeros_like(x), np.ones_like(x)
@@ -130,4 +130,4 @@ def activation_kernel(activation: str, variance: float) -> Array:
             f"{sqrt(variance):.3g}: initialise with smaller weights"
         )
     tail = np.cumsum((np.arange(TERMS) * squares)[::-1])[::-1]
-    return squares[: max(1, int(np.sum(tail > NEGLIGIBLE * whole)))]
+    return squares[: max(1, int(np.sum(tail > NEGLIGIBLE_TERM * whole)))]

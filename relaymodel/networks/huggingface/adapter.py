@@ -14,6 +14,7 @@ from relaymodel.networks.huggingface.bias import NAME, bias_hook
 from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
 from relaymodel.networks.huggingface.libraries import heavy, torch_seed, within_memory
 from relaymodel.networks.huggingface.precision import coarsest
+from relaymodel.networks.protocol.measurement import SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,8 +27,7 @@ CACHES = ("cache", "past_key_values")
 TRIAL = ((0, 1, 0), (0, 1, 1))
 """Two texts, the same up to the last token."""
 
-SINGLE = 2.0**-23
-ROUNDING = 30  # times the precision: by what rounding may tell two states apart, depending on their place in a batch
+BATCH_ROUNDING = 30  # times the precision: by what rounding may tell apart what stands elsewhere in a batch
 HIDDEN = -1e4  # what a mask adds to the logits of keys that are not seen, or less
 
 
@@ -256,7 +256,7 @@ class HuggingFaceNetwork:
         if not states:
             return True
         one, other = (x.double() for x in states[0][:, -1])
-        return float((one - other).norm()) <= ROUNDING * self.precision * float(one.norm())
+        return float((one - other).norm()) <= BATCH_ROUNDING * self.precision * float(one.norm())
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
 
-ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "silu": "silu"}
+ACTIVATION_NAMES = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "silu": "silu"}
 
 
 def as_transformer(network: HuggingFaceNetwork) -> Transformer:
@@ -29,14 +29,14 @@ def as_transformer(network: HuggingFaceNetwork) -> Transformer:
     kind, activation = config.model_type, getattr(config, "activation_function", getattr(config, "hidden_act", None))
     if kind not in BUILDERS:
         raise ValueError(f"network must be a {', '.join(BUILDERS)} model to be converted, got {kind}")
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"network must use one of the activations {', '.join(ACTIVATIONS)}, got {activation}")
+    if activation not in ACTIVATION_NAMES:
+        raise ValueError(f"network must use one of the activations {', '.join(ACTIVATION_NAMES)}, got {activation}")
     if "sliding window" in network.provenance:
         raise ValueError(
             f"network must have no sliding window to be converted, got {network.provenance['sliding window']}"
         )
     state = {name: _array(value) for name, value in network.model.base_model.state_dict().items()}
-    architecture, weights = BUILDERS[kind](config, ACTIVATIONS[activation], state)
+    architecture, weights = BUILDERS[kind](config, ACTIVATION_NAMES[activation], state)
     head, embedding = network.model.get_output_embeddings(), network.model.get_input_embeddings()
     if head is not None and head.weight is not embedding.weight:
         weights = replace(weights, unembedding=_array(head.weight))

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 ARRAYS = ("t", "euclidean", "norms", "radial")
 METRICS = ("euclidean", "relative", "cosine")
-LEAST = 2  # tokens of a curve
+LEAST_POINTS = 2  # tokens of a curve
 CLEARANCE = 3.0
 """A distance this many times above the floor is about 6 % too large, since rounding adds in squares."""
 
@@ -135,15 +135,15 @@ class Measurement:
         """
         distance, keep = self.distance(layer, metric=metric), self.reliable(layer)
         left_out = self._left_out(layer, keep)
-        if np.sum(keep) < LEAST:
+        if np.sum(keep) < LEAST_POINTS:
             hint = f"measure in a wider number format than one of spacing {self.precision:.2g}"
             if not np.any(self.euclidean[:, self._index(layer)]):
                 hint = "the runs do not differ there; choose a deeper layer"
             if layer == 0:
                 hint = "the embeddings of a common continuation are equal; choose a layer from 1 on"
             raise ValueError(
-                f"the runs at layer {layer} must be apart at {LEAST} tokens or more, got {np.sum(keep)} (left out: "
-                f"{left_out}); {hint}"
+                f"the runs at layer {layer} must be apart at {LEAST_POINTS} tokens or more, got {np.sum(keep)} "
+                f"(left out: {left_out}); {hint}"
             )
         if pair is not None:
             if not 0 <= pair < self.pairs:
@@ -160,7 +160,7 @@ class Measurement:
 
     def curves(self, *, metric: str = "euclidean") -> dict[int | None, Curve]:
         """Return {layer: curve} of all layers at which the runs differ; see `curve`."""
-        apart = [layer for layer in self.layers if np.sum(self.reliable(layer)) >= LEAST]
+        apart = [layer for layer in self.layers if np.sum(self.reliable(layer)) >= LEAST_POINTS]
         return {layer: self.curve(layer, metric=metric) for layer in apart or self.layers[-1:]}
 
     def alpha(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-ROWS = 256  # tokens whose differences are taken at once, in float64
+TOKENS_AT_ONCE = 256  # tokens whose differences are taken at once, in float64
 
 
 def measure(
@@ -171,8 +171,8 @@ class _Recorder:
             )
         if layer in self.layers:
             m = self.layers.index(layer)
-            for start in range(0, self.steps, ROWS):
-                stop = min(start + ROWS, self.steps)
+            for start in range(0, self.steps, TOKENS_AT_ONCE):
+                stop = min(start + TOKENS_AT_ONCE, self.steps)
                 a, b = states[:, self.prompt + start : self.prompt + stop].astype(np.float64)
                 difference = a - b
                 here = self.values[:, m, start:stop]

@@ -18,7 +18,7 @@ from relaymodel.networks.huggingface.libraries import heavy, torch_seed
 from relaymodel.networks.training.jobs import Key, train_all
 from relaymodel.networks.training.recipe import Recipe
 from relaymodel.networks.training.result import (
-    ALPHA,
+    ALPHA_FILE,
     ARMS,
     CONFIGURATION,
     TRAININGS,
@@ -172,7 +172,7 @@ def train(
     report, done = reporter(progress), dict.fromkeys(runs, 0)
 
     def measured(key: Key, record: Record) -> None:
-        write(folder / ALPHA, _rows(runs), facts)
+        write(folder / ALPHA_FILE, _rows(runs), facts)
         if tell is not None:
             tell(*key, record)
 
@@ -182,7 +182,7 @@ def train(
 
     with _alone(folder):
         train_all(runs, jobs, measured, advanced)
-        write(folder / ALPHA, _rows(runs), facts)
+        write(folder / ALPHA_FILE, _rows(runs), facts)
     return Training.read(folder)
 
 

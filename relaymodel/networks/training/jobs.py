@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 
-STEP, MEASURED, ENDED = "step", "measured", "ended"
+STEP_MESSAGE, MEASURED_MESSAGE, ENDED = "step", "measured", "ended"
 
 
 def train_all(
@@ -50,9 +50,9 @@ def train_all(
             working = len(runs)
             while working:
                 key, kind, content = queue.get()
-                if kind == STEP:
+                if kind == STEP_MESSAGE:
                     report(key, content)
-                elif kind == MEASURED:
+                elif kind == MEASURED_MESSAGE:
                     tell(key, content)
                 else:
                     futures[key].result()
@@ -85,6 +85,6 @@ def _work(key: Key, run: Run) -> None:
     def advanced(step: int) -> None:
         if stop.is_set():
             raise InterruptedError(f"training {key} was stopped at step {step}")
-        queue.put((key, STEP, step))
+        queue.put((key, STEP_MESSAGE, step))
 
-    run.train(lambda record: queue.put((key, MEASURED, record)), advanced)
+    run.train(lambda record: queue.put((key, MEASURED_MESSAGE, record)), advanced)

@@ -31,8 +31,8 @@ PLAIN, TRAINED, ADDED, REMOVED = ARMS = (
 TRAININGS = {"plain": (PLAIN, ADDED), "bias": (TRAINED, REMOVED)}
 """Which arms share a training."""
 
-COLUMNS = ("arm", "seed", "step", "layer", "alpha", "stderr", "from_t", "to_t", "loss", "held_out")
-CONFIGURATION, ALPHA = "configuration.json", "alpha.csv"
+ALPHA_COLUMNS = ("arm", "seed", "step", "layer", "alpha", "stderr", "from_t", "to_t", "loss", "held_out")
+CONFIGURATION, ALPHA_FILE = "configuration.json", "alpha.csv"
 
 
 @dataclass(frozen=True)
@@ -107,18 +107,18 @@ class Training:
         Raises `FileNotFoundError` or `ValueError`, with what is missing, for a folder of another kind.
         """
         path = Path(folder)
-        for name in (CONFIGURATION, ALPHA):
+        for name in (CONFIGURATION, ALPHA_FILE):
             if not (path / name).is_file():
                 raise FileNotFoundError(f"{path} must be a folder that relaymodel train wrote, and it has no {name}")
         configuration = files.read_json(path / CONFIGURATION)
-        found = files.read_table(path / ALPHA, ", ".join(COLUMNS))
+        found = files.read_table(path / ALPHA_FILE, ", ".join(ALPHA_COLUMNS))
         rows = []
         for number, fields in found:
             try:
                 rows.append(_parse(dict(zip(found.names, fields, strict=True))))
             except (KeyError, ValueError):
                 raise found.error(
-                    number, f"the columns must be {', '.join(COLUMNS)}, got {show(found.separator.join(fields))}"
+                    number, f"the columns must be {', '.join(ALPHA_COLUMNS)}, got {show(found.separator.join(fields))}"
                 ) from None
         return cls(path, configuration, tuple(rows))
 
@@ -192,7 +192,7 @@ class Training:
 
 def write(path: Path, rows: Sequence[Row], facts: Mapping[str, str]) -> None:
     """Write `alpha.csv`."""
-    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    columns = {name: [getattr(row, name) for row in rows] for name in ALPHA_COLUMNS}
     files.write_table(path, columns, facts, overwrite=True)
 
 

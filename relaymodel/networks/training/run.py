@@ -15,7 +15,7 @@ from relaymodel.networks.huggingface import HuggingFaceNetwork
 from relaymodel.networks.huggingface.bias import bias_hook
 from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, within_memory
 from relaymodel.networks.protocol import draw_pairs, measure
-from relaymodel.networks.training.recipe import BETAS, CLIP, DECAY, VOCABULARY, Recipe
+from relaymodel.networks.training.recipe import BETAS, CLIP, VOCABULARY, WEIGHT_DECAY, Recipe
 from relaymodel.networks.training.text import Bytes, Corpus
 from relaymodel.simulation.inputs import bias_function
 
@@ -264,7 +264,7 @@ def _writing(target: Path) -> Iterator[None]:
 def _optimizer(model: Any) -> Any:
     matrices = [p for p in model.parameters() if p.ndim > 1]
     others = [p for p in model.parameters() if p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
     return heavy("torch").optim.AdamW(groups, betas=BETAS)
 
 

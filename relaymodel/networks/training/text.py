@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from relaymodel.networks.training.recipe import Recipe
 
-WINDOWS = 16
+HELD_OUT_TEXTS = 16
 """Held-out texts for the loss."""
 
 
@@ -47,7 +47,7 @@ class Corpus:
     def windows(self, recipe: Recipe) -> NDArray[np.int64]:
         """Return held-out texts, shape (up to 16, context), for the loss."""
         stream = np.frombuffer(self.held_out.encode(), dtype=np.uint8)
-        count = min(WINDOWS, stream.size // recipe.context)
+        count = min(HELD_OUT_TEXTS, stream.size // recipe.context)
         return stream[: count * recipe.context].reshape(count, recipe.context).astype(np.int64)
 
 

@@ -9,7 +9,7 @@ from relaymodel.checks import choice, positive_integer, real, show
 NORMS = ("layer", "rms")
 POSITIONS = ("learned", "rotary", "none")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
-ROWS = 512  # queries, or tokens in the MLP, handled at once: what bounds the memory
+QUERIES_AT_ONCE = 512  # queries, or tokens in the MLP, handled at once: what bounds the memory
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Architecture:
     def memory(self, n: int, texts: int = 2) -> float:
         """Return how many bytes a run on `texts` of n tokens takes beside the weights, about."""
         inner = self.heads * self.head_size
-        rows = min(n, ROWS)
+        rows = min(n, QUERIES_AT_ONCE)
         # states before and behind a block and while they are stacked; queries, keys, values and what is made of them
         return 8.0 * (
             3 * texts * n * self.width + 6 * n * max(inner, self.width) + rows * (3 * n + 3 * self.mlp_hidden)

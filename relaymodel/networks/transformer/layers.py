@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
-from relaymodel.networks.transformer.architecture import ROWS
+from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE
 
 Array = NDArray[np.float64]
 
@@ -60,8 +60,8 @@ def attend(query: Array, key: Array, value: Array, bias: Array | None) -> Array:
     m = key.shape[1]
     group = heads // key.shape[0]
     result = np.empty((heads, n, value.shape[2]))
-    for start in range(0, n, ROWS):
-        stop = min(start + ROWS, n)
+    for start in range(0, n, QUERIES_AT_ONCE):
+        stop = min(start + QUERIES_AT_ONCE, n)
         seen = m - n + stop  # keys that the last of these queries sees
         hidden = np.arange(seen)[None, :] > np.arange(m - n + start, seen)[:, None]
         future = slice(m - n + start, seen)

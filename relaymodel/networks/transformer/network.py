@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import positive_integer, real, show, token_ids
 from relaymodel.memory import demand_memory
-from relaymodel.networks.transformer.architecture import ROWS, Architecture
+from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
 from relaymodel.networks.transformer.layers import activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
 
@@ -202,8 +202,8 @@ class Transformer:
         `cache`, (2, key_heads, total, head), holds the keys and values of the positions before and takes the new ones.
         """
         y = x + self.attention(block, x, bias, cache, start)
-        for rows in range(0, len(y) if block.up is not None else 0, ROWS):
-            y[rows : rows + ROWS] += self.mlp(block, y[rows : rows + ROWS])
+        for rows in range(0, len(y) if block.up is not None else 0, QUERIES_AT_ONCE):
+            y[rows : rows + QUERIES_AT_ONCE] += self.mlp(block, y[rows : rows + QUERIES_AT_ONCE])
         return y
 
     def attention(

@@ -13,9 +13,8 @@ from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import rational
 from relaymodel.model import RelayModel
 from relaymodel.report.claim import Verdict, Workspace, claim
-from relaymodel.report.claims.solution import heterogeneous
+from relaymodel.report.claims.solution import DEPTHS, heterogeneous
 
-DEPTHS = range(1, 7)
 EVERY = 150
 DIGITS = (1, 2, 3, 5, 10, 30, 100, 1000, 10_000, 100_000)
 

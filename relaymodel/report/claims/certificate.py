@@ -8,7 +8,7 @@ from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.report.claim import Verdict, Workspace, claim
 
-PROMPT, STEPS, DEPTH, SEED = 16, 200, 4, 0
+CERTIFIED_PROMPT, CERTIFIED_STEPS, DEPTH, CERTIFIED_SEED = 16, 200, 4, 0
 SHARP_DEPTHS = (1, 3, 6)
 SHARP_STEPS = 400
 ATTAINED = 1e-4  # bound / measured - 1
@@ -17,9 +17,9 @@ ATTAINED = 1e-4  # bound / measured - 1
 @claim("A relay model bounds how far two runs of a network are apart, at every position and layer", section="8")
 def bound_holds(workspace: Workspace) -> Verdict:
     """Certify an untrained network, and see how far above the truth each rung of knowledge is."""
-    shape = Architecture(depth=DEPTH, width=128, heads=4, vocabulary=256, context=PROMPT + STEPS)
-    network = Transformer.random(shape, np.random.default_rng(SEED))
-    texts = draw_pairs(network, pairs=1, prompt=PROMPT, steps=STEPS, seed=SEED)
+    shape = Architecture(depth=DEPTH, width=128, heads=4, vocabulary=256, context=CERTIFIED_PROMPT + CERTIFIED_STEPS)
+    network = Transformer.random(shape, np.random.default_rng(CERTIFIED_SEED))
+    texts = draw_pairs(network, pairs=1, prompt=CERTIFIED_PROMPT, steps=CERTIFIED_STEPS, seed=CERTIFIED_SEED)
     certificate = certify(network, texts)
     check, above = certificate.verification, certificate.heights
     workspace.table(
@@ -59,7 +59,7 @@ def bound_attained(workspace: Workspace) -> Verdict:
     """Certify networks built to attain the bound from their weights alone."""
     rows, held = [], True
     for depth in SHARP_DEPTHS:
-        certificate = certify(sharp_network(depth), ([1] * PROMPT, [0] * PROMPT, [0] * SHARP_STEPS))
+        certificate = certify(sharp_network(depth), ([1] * CERTIFIED_PROMPT, [0] * CERTIFIED_PROMPT, [0] * SHARP_STEPS))
         held &= certificate.applies and certificate.holds
         excess = np.expm1(np.log(10) * certificate.log10_ratio("weights"))
         rows.append((depth, *(float(excess[t - 1]) for t in (1, 10, 100, SHARP_STEPS))))

@@ -30,7 +30,7 @@ from relaymodel.simulation import (
     simulate,
 )
 
-STEPS = 2 * 10**5
+LONG_RUN = 2 * 10**5
 
 
 def models() -> dict[str, RelayModel]:
@@ -51,7 +51,7 @@ def plateau(workspace: Workspace) -> Verdict:
     shares = (Fraction(1, 100), Fraction(1, 2), Fraction(9, 10))
     for name, model in models().items():
         for share in shares:
-            curve = simulate(model, STEPS, bias=ConstantShare(share), samples=8)
+            curve = simulate(model, LONG_RUN, bias=ConstantShare(share), samples=8)
             height = float(bias_limit(model, ConstantShare(share)).limit)
             error = float(np.abs(curve.distance / height - 1).max())
             rows.append((name, f"share {share}", height, float(curve.distance[-1]), error))
@@ -59,14 +59,14 @@ def plateau(workspace: Workspace) -> Verdict:
         for offset in (0, -2):
             bias = PromptBias(1, offset)
             limit = bias_limit(model, bias)
-            last = float(simulate(model, STEPS, bias=bias, samples=1).distance[-1])
+            last = float(simulate(model, LONG_RUN, bias=bias, samples=1).distance[-1])
             far = float(biased_influence(model, bias, 1e60))
             error = abs(far / float(limit.limit) - 1)
             rows.append((name, f"strength 1, offset {offset}", float(limit.limit), last, error))
             limit_error = max(limit_error, error)
     workspace.table(
         "plateau",
-        f"Plateaus in closed form and the simulation at t = {STEPS}. Last column: largest relative difference, for "
+        f"Plateaus in closed form and the simulation at t = {LONG_RUN}. Last column: largest relative difference, for "
         "shares over all t, for strength 1 at t = 1e60.",
         ("model", "bias", "plateau", "simulated", "difference"),
         rows,
@@ -84,7 +84,7 @@ def plateau(workspace: Workspace) -> Verdict:
     )
     return Verdict(
         exact_error < 1e-11 and limit_error < 1e-8,
-        f"constant shares stand at the plateau from t = 1 to {STEPS} within {exact_error:.1e}; strength 1 is there "
+        f"constant shares stand at the plateau from t = 1 to {LONG_RUN} within {exact_error:.1e}; strength 1 is there "
         f"within {limit_error:.1e} at t = 1e60",
         (
             "With a share c of the attention held by the prompt, the gap $X - x$ obeys "
@@ -103,18 +103,18 @@ def exponent(workspace: Workspace) -> Verdict:
         for strength in (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)):
             bias = PromptBias(strength)
             limit = bias_limit(model, bias)
-            times = (STEPS, 1e20, 1e60, 1e61)
+            times = (LONG_RUN, 1e20, 1e60, 1e61)
             values = biased_influence(model, bias, times).tolist()
             ratios = [D / limit.leading(t) for D, t in zip(values[:3], times, strict=False)]
             local = -math.log10(values[3] / values[2])
-            simulated = float(simulate(model, STEPS, bias=bias, samples=1).distance[-1])
+            simulated = float(simulate(model, LONG_RUN, bias=bias, samples=1).distance[-1])
             agree = max(agree, abs(values[0] / simulated - 1))
             rows.append((name, float(strength), limit.amplitude, *ratios, local))
             worst = max(worst, abs(ratios[-1] - 1), abs(local - 1 + float(strength)))
     workspace.table(
         "exponent",
         "D over its leading term A t^(β-1), and the local exponent at t = 1e60.",
-        ("model", "strength β", "A", f"ratio at {STEPS:.0e}", "at 1e20", "at 1e60", "local exponent"),
+        ("model", "strength β", "A", f"ratio at {LONG_RUN:.0e}", "at 1e20", "at 1e60", "local exponent"),
         rows,
     )
     model = models()["6 layers"]
@@ -127,7 +127,7 @@ def exponent(workspace: Workspace) -> Verdict:
     return Verdict(
         worst < 1e-8 and agree < 1e-9,
         f"at t = 1e60 D is its leading term, and the exponent 1 - strength, within {worst:.1e}; the values at t = "
-        f"{STEPS} are those of the simulation within {agree:.1e}",
+        f"{LONG_RUN} are those of the simulation within {agree:.1e}",
         (
             "The prompt's share falls as $t^{\\beta-1}$, slower than what is relayed without a bias, and each layer "
             "multiplies what it receives by $\\rho + \\lambda/\\beta$: "

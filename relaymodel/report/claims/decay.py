@@ -7,9 +7,8 @@ from relaymodel.exact import local_exponent
 from relaymodel.inference import extrapolate_exponent, fit_power_law
 from relaymodel.model import RelayModel
 from relaymodel.report.claim import Verdict, Workspace, claim
+from relaymodel.report.claims.solution import DEPTHS
 from relaymodel.simulation import simulate
-
-DEPTHS = range(1, 7)
 
 
 @claim("The local exponent rises to 1, where a straight fit reads a smaller exponent with tiny error bars", section="3")

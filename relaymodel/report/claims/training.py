@@ -3,10 +3,10 @@
 import math
 
 from relaymodel import plotting
-from relaymodel.networks.training import ARMS, Progression, Training
+from relaymodel.networks.training import Progression, Training
+from relaymodel.networks.training.result import ADDED, PLAIN, TRAINED
 from relaymodel.report.claim import Verdict, Workspace, claim, literal
 
-PLAIN, TRAINED, ADDED, _ = ARMS
 SIGMAS = 2
 NEAR_ZERO = 0.15
 """Of a decay that the bias has stopped: with strength 1 the relay model itself leaves about 0.1 in windows of t/P."""

@@ -18,7 +18,7 @@ from relaymodel.curve import Curve
 from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.texts import english
 from relaymodel.networks.training import ARMS, Recipe, Training, run, train
-from relaymodel.networks.training.result import COLUMNS
+from relaymodel.networks.training.result import ALPHA_COLUMNS
 from relaymodel.networks.training.text import split
 from tests.networks.training.grown import ADDED, PLAIN, QUICK, REMOVED, SMALL, TRAINED
 
@@ -40,7 +40,7 @@ class TestFolder:
         lines = (grown / "alpha.csv").read_text(encoding="utf-8").splitlines()
         assert lines[0].startswith("# command: relaymodel train english --arms --bias 1 --seeds 2 --preset quick")
         table = [line for line in lines if not line.startswith("#")]
-        assert tuple(table[0].split(",")) == COLUMNS
+        assert tuple(table[0].split(",")) == ALPHA_COLUMNS
         assert len(list(csv.DictReader(table))) == len(expected)
 
     def test_configuration_says_what_was_done(self, grown):
