@@ -15,7 +15,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from relaymodel.exact.contour import Contour, ContourError, build, digamma_rise, exponential, factors
-from relaymodel.exact.residues import SMALLEST, Sums, front
+from relaymodel.exact.residues import SMALLEST_SUM, Sums, front
 from relaymodel.exact.spectrum import Symbol, symbol
 from relaymodel.model import RelayModel
 
@@ -161,7 +161,7 @@ def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:
         alpha = found.slope / value if exponent else np.zeros_like(value)
         if exponent:
             condition = condition * np.abs(alpha) + found.slope_size / np.abs(value)
-        sure = np.isfinite(condition) & (np.abs(value) >= SMALLEST)
+        sure = np.isfinite(condition) & (np.abs(value) >= SMALLEST_SUM)
     return Sums(value, alpha, np.where(sure, condition, np.inf))
 
 
@@ -208,5 +208,5 @@ def token_influence(model: RelayModel, source: Array, target: Array) -> Sums:
     value = value + plateau
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         condition = (np.abs(plateau) + size) / np.abs(value)
-    sure = np.isfinite(condition) & (np.abs(value) >= SMALLEST)
+    sure = np.isfinite(condition) & (np.abs(value) >= SMALLEST_SUM)
     return Sums(value, np.zeros_like(value), np.where(sure, condition, np.inf))
