@@ -3,19 +3,22 @@
 from pathlib import Path
 from typing import Annotated
 
+from relaymodel.cli.curves import demand_file
 from relaymodel.cli.options import OUTPUT, Force, option
-from relaymodel.cli.output import claim, filename, written
+from relaymodel.cli.output import STDOUT, claim, filename, written
 from relaymodel.curve import Curve, read_curves
 
 CurveFiles = Annotated[
     Path,
-    option("CURVE", "CURVE", "CSV files of measured curves to lay over the model's, every layer of each.", filename),
+    option("FILE", "FILE", "CSV files of measured curves to lay over the model's, every layer of each.", filename),
 ]
 
 
 def explore(
     *curves: CurveFiles,
-    out: Annotated[Path, option("--out", "FILE", "The page.", filename, OUTPUT)] = Path("page.html"),
+    out: Annotated[Path, option("--out", "FILE", "The page; - is standard output.", filename, OUTPUT)] = Path(
+        "page.html"
+    ),
     force: Force = False,
 ) -> None:
     """Write a page to play with.
@@ -23,19 +26,19 @@ def explore(
     One HTML file with sliders for the model, its bias and its reminders, on which D(t) and its local exponent are drawn
     as they move. It needs no server and no network: mail it, or open it on a phone.
     """
-    claim(out, force=force)
-    from relaymodel.explore import write_page
+    if out != STDOUT:
+        claim(out, force=force)
+    from relaymodel.explore import render, write_page
 
     named: dict[str, Curve] = {}
     for path in curves:
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"CURVE must be a CSV file with columns t and distance, and there is none at {path}"
-            )
+        demand_file(path)
         for layer, curve in read_curves(path).items():
             name = path.stem if layer is None else f"{path.stem}, layer {layer}"
             if name in named:
-                raise ValueError(f"CURVE must be files of different names, got {path.name} twice")
+                raise ValueError(f"FILE must be files of different names, got {path.name} twice")
             named[name] = curve
-    write_page(out, curves=named, overwrite=force)
-    written(out)
+    if out == STDOUT:
+        print(render(curves=named), end="")
+    else:
+        written(write_page(out, curves=named, overwrite=force))

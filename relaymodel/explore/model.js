@@ -172,7 +172,9 @@ const relaymodel = (() => {
      interpolated.  `runs` are stretches [first, end) of indices with one step. */
   function tokens(last, all) {
     if (all || last <= DENSE) {
-      return { t: Float64Array.from({ length: last }, (_, i) => i + 1), runs: [{ first: 0, end: last, step: 1 }] };
+      const t = new Float64Array(last);
+      for (let i = 0; i < last; i++) t[i] = i + 1;
+      return { t, runs: [{ first: 0, end: last, step: 1 }] };
     }
     const t = Array.from({ length: DENSE }, (_, i) => i + 1), runs = [{ first: 0, end: DENSE, step: 1 }];
     for (let step = 2; t[t.length - 1] < last; step *= 2) {

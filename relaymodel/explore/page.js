@@ -50,6 +50,10 @@
 
   const state = { ...DATA.setting };
 
+  DATA.curves.forEach((curve, i) => { curve.index = i; });
+  // those drawn at first differ in colour
+  [...DATA.curves].sort((a, b) => b.shown - a.shown).forEach((curve, i) => { curve.colour = i % 6; });
+
   /* Keep what depends on another value within its bounds; `moved` is what the user touched last */
   function reconcile(moved) {
     if (state.remind && state.length > state.every) {
@@ -235,7 +239,7 @@
 
   /* Measured curves moved onto the model's: their factor, and their own straight line in the window */
   function measured(view) {
-    return DATA.curves.map((curve, i) => ({ ...curve, colour: i % 6, index: i })).filter((curve) => curve.shown).map((curve) => {
+    return DATA.curves.filter((curve) => curve.shown).map((curve) => {
       const inside = curve.t.map((t, i) => i).filter((i) => curve.t[i] >= state.from && curve.t[i] <= state.to);
       const used = inside.length > 1 ? inside : curve.t.map((t, i) => i);
       const model = M.interpolate(view, used.map((i) => curve.t[i]));
@@ -326,7 +330,7 @@
     }
     DATA.curves.forEach((curve, i) => {
       const drawn = v.measured.find((other) => other.index === i);
-      entries.push(`<li><label><input type="checkbox" data-curve="${i}" ${curve.shown ? "checked" : ""}><span class="key measured c${i % 6}"></span>`
+      entries.push(`<li><label><input type="checkbox" data-curve="${i}" ${curve.shown ? "checked" : ""}><span class="key measured c${curve.colour}"></span>`
         + `${panels.escape(curve.name)}${drawn ? ` × ${significant(drawn.factor, 2)}${drawn.line ? `, <i>α</i> = ${format(drawn.line.alpha)}` : ""}` : ""}</label></li>`);
     });
     const text = entries.join("");

@@ -26,6 +26,14 @@ def test_curves_are_named_by_file_and_layer(run):
     assert curves_in("curves.html") == {"one": [1, 2], "layers, layer 3": [1, 2], "layers, layer 7": [1, 4]}
 
 
+def test_the_page_on_standard_output(run):
+    run("explore")
+    code, out, err = run("explore --out -")
+    assert (code, err) == (0, "")
+    assert out == Path("page.html").read_text(encoding="utf-8")
+    assert not Path("-").exists()
+
+
 def test_what_cannot_be_read_or_written_is_said_in_one_line(run):
     run("explore")
     Path("bad.csv").write_text("t,distance\n1,2\n2,many\n")

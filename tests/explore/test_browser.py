@@ -265,6 +265,7 @@ def test_measured_curves_meet_the_model_and_keep_their_slopes(visit):
     assert first[1] == pytest.approx(0.5, abs=1e-6)
     assert second[1] == pytest.approx(1, abs=1e-6)
     assert second[0] / first[0] > 1000
+    assert page.evaluate("explore.view.measured.map(curve => curve.colour)") == [0, 1]
     page.locator("#legend input").first.uncheck()
     page.wait_for_function("explore.view.measured.length === 1")
     assert page.locator("#plot .measured.c0").count() == 0
