@@ -257,8 +257,10 @@ def _limit(limit: "BiasLimit") -> tuple[dict[str, Any], list[str]]:
     return facts, lines
 
 
-def _amplitude(limit: "BiasLimit") -> float | Decimal:
-    """Return the amplitude, as a decimal number if it lies beyond the range of float64."""
+def _amplitude(limit: "BiasLimit") -> float | Decimal | None:
+    """Return the amplitude, as a decimal number if it lies beyond the range of float64, None if it is not derived."""
+    if limit.factor is None:
+        return None
     try:
         return limit.amplitude
     except OverflowError:

@@ -1,6 +1,6 @@
 """What stops the decay: a bias on the prompt's keys, reminders in the continuation (THEORY section 7)."""
 
-from relaymodel.control.limits import BiasLimit, TurningPoint, bias_limit, turning_point
+from relaymodel.control.limits import BiasLimit, bias_limit
 from relaymodel.control.phases import PhaseDiagram, phase_diagram
 from relaymodel.control.planner import ReminderPlan, plan_reminders
 from relaymodel.control.reminders import (
@@ -9,6 +9,7 @@ from relaymodel.control.reminders import (
     reminder_limit,
 )
 from relaymodel.control.response import biased_influence
+from relaymodel.control.turn import TurningPoint, turning_point
 
 __all__ = [
     "BiasLimit",

@@ -8,7 +8,7 @@ from flint import arb
 
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.control.reminders import Schedule, carried
-from relaymodel.control.response import check_positive
+from relaymodel.control.response import check_positive, uniform
 from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball
 from relaymodel.exact.precision import working
@@ -102,7 +102,7 @@ def plan_reminders(
     Parameters
     ----------
     model
-        Position 0, strengths not negative, at least one layer relaying.
+        One head of position and recency 0 in every layer, strengths not negative, at least one layer relaying.
     level
         In the units of D; positive, at most f(1), for which its nearest float may stand.  From $f(1) - \prod\rho$
         on, all t need every token.
@@ -128,6 +128,11 @@ def plan_reminders(
     Reminders(every=24, length=8, first=17)
     """
     check_positive(model, "for a plan")
+    if not uniform(model) or not model.plain:
+        raise ValueError(
+            "model must have one uniform head in every layer and no sink for a plan, whose proof needs early tokens to "
+            f"weigh the most and evenly, got {show(model)}"
+        )
     height = real("level", level)
     if isinstance(height, float) and height == float(model.saturation):
         height = model.saturation

@@ -69,10 +69,10 @@ def reminder_limit(model: RelayModel, reminders: Schedule) -> ReminderLimit:
 
     R reminder tokens in every M, or a density R/M spread evenly, hold $\bigl(f(1) - \prod_l \rho_l\bigr) R/M$: the
     weights of all tokens on position n sum to f(1), that of n on itself tends to $\prod_l \rho_l$, and the others vary
-    slowly, so that the
-    part R/M of the tokens carries the part R/M of the weight.  A reminder token itself has $\prod_l \rho_l$ more.
-    A finite set of reminders holds nothing.  Any position exponents, and strengths of any sign; the distance from
-    the limit falls as D(t) without reminders does.
+    slowly, so that the part R/M of the tokens carries the part R/M of the weight.  A reminder token itself has
+    $\prod_l \rho_l$ more.  A finite set of reminders holds nothing, but sinks do: their plateau comes on top (THEORY
+    section 10).  Any heads, and strengths of any sign; the distance from the limit falls as D(t) without reminders
+    does, and with a recency $\gamma > 0$ as $t^{\gamma-1}$ at least.
 
     Raises `TypeError` for other objects: other schedules have no limit in closed form, but `simulate` runs them.
 
@@ -88,16 +88,15 @@ def reminder_limit(model: RelayModel, reminders: Schedule) -> ReminderLimit:
         )
     own = carried(model)
     density = Fraction(0) if isinstance(reminders, ReminderBlocks) else Fraction(reminders.density)
-    between = (model.saturation - own) * density
+    between = (model.eigenvalue(1) - own) * density + model.plateau
     return ReminderLimit(model, reminders, between, between + own)
 
 
 def carried(model: RelayModel) -> Fraction:
     r"""Return $\prod_l \rho_l$: what the residual connections alone carry of a token's own difference."""
-    model.demand_plain("a limit of reminders")
     product = Fraction(1)
-    for _, residual, _ in model.rational:
-        product *= residual
+    for layer in model.layers:
+        product *= Fraction(layer.residual)
     return product
 
 

@@ -20,6 +20,7 @@ from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
 from relaymodel.simulation.grid import FIRST, LogGrid
+from relaymodel.simulation.run import Simulation
 
 Array = NDArray[np.float64]
 Bias = PromptBias | ConstantShare
@@ -29,6 +30,8 @@ STEEPEST = 2.0
 WHOLE = 2.0**14
 """Turns before this come as whole tokens."""
 LATEST = 1e300
+LAST_BY_TOKENS = 2**22
+"""Tokens that a recursion token by token is run for."""
 
 
 @overload
@@ -48,11 +51,12 @@ def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Array | flo
     Parameters
     ----------
     model
-        Position 0 in every layer; strengths of any sign.
+        Strengths of any sign; any heads and sinks, on whose shares the bias acts (THEORY section 10).
     bias
-        `PromptBias` or `ConstantShare`.
+        `PromptBias`, or `ConstantShare` for uniform heads.
     t
-        Whole numbers from 1 to 1e300, scalar or array of any shape.
+        Whole numbers from 1 to 1e300, scalar or array of any shape; up to 2^22 with heads that are not uniform, for
+        which the recursion runs token by token.
 
     Returns
     -------
@@ -73,17 +77,30 @@ def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Array | flo
     """
     check_bias_model(model)
     check_bias(bias)
+    if isinstance(bias, ConstantShare) and not uniform(model):
+        raise ValueError(
+            "bias must be a PromptBias for heads that are not uniform, whose share no ConstantShare holds, got "
+            f"{show(bias)}"
+        )
     given = numbers("t", t)
     if given.dtype == object and any(abs(value) > LATEST for value in given.ravel()):
         raise ValueError(f"t must be whole numbers from 1 to 1e300, got {show(max(map(abs, given.ravel())))}")
     times = np.asarray(given, dtype=np.float64)
     demand("t", times, (times >= 1) & (times <= LATEST) & (times == np.floor(times)), "whole numbers from 1 to 1e300")
     order, inverse = np.unique(times, return_inverse=True)
-    response = respond(model, bias, float(order.max(initial=1.0)))
+    last = float(order.max(initial=1.0))
+    if not uniform(model):
+        if last > LAST_BY_TOKENS:
+            raise ValueError(f"t must be at most 2^22 for heads that are not uniform, got {last:g}; simulate goes on")
+        samples = order.astype(np.int64) if order.size else [1]
+        values = Simulation(model, bias=bias).advance(int(last), samples=samples)[1][inverse].reshape(times.shape)
+        return values if times.shape else float(values)
+    response = respond(model, bias, last)
     found = response.scales[-1] * response.grid.read(response.values[-1], order)
     if not np.isfinite(found).all():
         raise ValueError(f"the values must stay within the range of float64, but do not for {show(model)}")
-    positive = all(min(pair) >= 0 < max(pair) for pair in strengths(model)) and any(l.relay for l in model.layers)
+    pairs = strengths(model)
+    positive = all(min(pair) >= 0 < max(pair) for pair in pairs) and any(relay for relay, _ in pairs)
     lost = np.abs(found) < np.finfo(np.float64).tiny
     if positive and lost.any():
         raise ValueError(
@@ -128,7 +145,7 @@ def run(model: RelayModel, grid: LogGrid, odds: Array, odds_steps: Array) -> Res
     change = -np.where(t > 1, t - 1, 0) * expit(odds - odds_steps) * rest * np.expm1(odds_steps)  # (T-1) of rest
     x, gap, step, X, scale = np.zeros_like(t), np.ones_like(t), np.zeros_like(t), 1.0, Fraction(1)
     rows, scales = [], []
-    for (relay, residual), (exact, own, _) in zip(strengths(model), model.rational, strict=True):
+    for (relay, residual), (exact, own) in zip(strengths(model), exact_strengths(model), strict=True):
         size = abs(relay) + abs(residual) or 1.0
         lam, rho = relay / size, residual / size
         mean_gap, mean_step = grid.sums(gap) / t, grid.sums(step) / t
@@ -151,13 +168,13 @@ def respond(model: RelayModel, bias: Bias, last: float) -> Response:
     def rough(start: float, end: float) -> bool:
         if steep * (end - start) <= STEEPEST:
             return False
-        odds, slope = bias.log_odds(np.exp(np.linspace(start, end, 33)), P)
+        odds = bias.log_odds(np.exp(np.linspace(start, end, 33)), P)
         jump = float(np.abs(np.diff(odds)).max())
-        return bool(np.abs(slope).max() * (end - start) > STEEPEST and np.abs(odds).min() < 750 + jump)
+        return bool(32 * jump > STEEPEST and np.abs(odds).min() < 750 + jump)
 
     grid = LogGrid(last, first=math.ceil(FIRST * steep), rough=rough)
     t = grid.nodes
-    odds, _ = bias.log_odds(t, P)
+    odds = bias.log_odds(t, P)
     return run(model, grid, odds, bias.odds_steps(np.maximum(t - 1, 0.5), P))
 
 
@@ -178,9 +195,22 @@ def find_turn(model: RelayModel, bias: Bias, after: float, until: float) -> floa
     return float(math.floor(zero)) if zero < WHOLE else float(zero) - 0.5
 
 
+def uniform(model: RelayModel) -> bool:
+    """Return whether all heads are uniform and there is no sink, so that section 7 holds."""
+    return all(not (head.position or head.recency or layer.sink) for layer in model.layers for head in layer.heads)
+
+
+def exact_strengths(model: RelayModel) -> list[tuple[Fraction, Fraction]]:
+    """Return (relay, residual) of every layer of uniform heads."""
+    return [
+        (sum((Fraction(head.relay) for head in layer.heads), Fraction(0)), Fraction(layer.residual))
+        for layer in model.layers
+    ]
+
+
 def strengths(model: RelayModel) -> list[tuple[float, float]]:
-    """Return (relay, residual) of every layer."""
-    return [(_float("relay", relay), _float("residual", residual)) for relay, residual, _ in model.rational]
+    """Return them as floats."""
+    return [(_float("relay", relay), _float("residual", residual)) for relay, residual in exact_strengths(model)]
 
 
 def _float(name: str, value: Fraction) -> float:
@@ -203,26 +233,18 @@ def check_bias(bias: object) -> None:
 
 
 def check_bias_model(model: object) -> None:
-    """Refuse a model for which a prompt bias is not defined: another position exponent than 0."""
+    """Refuse what is not a model, and a prompt that cannot be counted in float64."""
     check_model(model)
     assert isinstance(model, RelayModel)
-    model.demand_plain("a prompt bias")
     if model.prompt > LATEST:
         raise ValueError(f"prompt must be at most 1e300 under a prompt bias, got {show(model.prompt)}")
-    for i, layer in enumerate(model.layers):
-        if layer.position != 0:
-            raise ValueError(
-                f"model must have position 0 in every layer for a prompt bias, got {show(layer)} at layer {i}"
-            )
 
 
 def check_positive(model: RelayModel, purpose: str) -> None:
     """Refuse negative strengths, and a model without influence."""
     check_bias_model(model)
-    for i, (relay, residual, _) in enumerate(model.rational):
-        if relay < 0 or residual < 0:
-            raise ValueError(
-                f"model must have no negative strength {purpose}, got {show(model.layers[i])} at layer {i}"
-            )
-    if model.saturation == 0 or not any(relay for relay, _, _ in model.rational):
+    for i, layer in enumerate(model.layers):
+        if min(layer.residual, layer.sink, *(head.relay for head in layer.heads)) < 0:
+            raise ValueError(f"model must have no negative strength {purpose}, got {show(layer)} at layer {i}")
+    if model.saturation == 0 or not any(layer.relays for layer in model.layers):
         raise ValueError(f"model must have an influence other than 0 {purpose}, got {show(model)}")

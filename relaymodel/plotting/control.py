@@ -118,7 +118,7 @@ def plot_reminders(
 
 @styled
 def plot_phase_diagram(diagram: PhaseDiagram, *, ax: Axes | None = None) -> Axes:
-    """Plot the phases of a `PhaseDiagram`: strength across, depth upwards, contours of the local exponent.
+    """Plot the phases of a `PhaseDiagram`: strength across, depth or recency upwards, contours of the local exponent.
 
     The black line at strength 1 is the boundary for t to infinity.  Errors: `ValueError` for fewer than two strengths.
 
@@ -133,22 +133,24 @@ def plot_phase_diagram(diagram: PhaseDiagram, *, ax: Axes | None = None) -> Axes
     beta = diagram.strengths
     if beta.size < 2:
         raise ValueError(f"diagram must have at least two strengths to be drawn, got {beta.size}")
-    depths = np.arange(1, diagram.model.depth + 1)
-    middle = 0.5 * (beta[1:] + beta[:-1])
-    edges = np.concatenate([[beta[0]], middle, [beta[-1]]])
+    by_depth = diagram.recencies is None
+    rows = np.arange(1.0, diagram.model.depth + 1) if diagram.recencies is None else diagram.recencies
     index = np.array([PHASES.index(phase) for phase in diagram.phases.ravel()]).reshape(diagram.phases.shape)
     colours = ListedColormap(list(PALE))
-    rows = np.arange(0.5, depths.size + 1)
-    ax.pcolormesh(edges, rows, index, cmap=colours, vmin=-0.5, vmax=len(PHASES) - 0.5)
-    if depths.size > 1:
+    ends = _edges(rows, outside=by_depth)
+    ax.pcolormesh(_edges(beta), ends, index, cmap=colours, vmin=-0.5, vmax=len(PHASES) - 0.5)
+    if rows.size > 1:
         levels = [-0.3, -0.1, -0.03, 0.03, 0.1, 0.3, 0.6, 0.9]
-        lines = ax.contour(beta, depths, diagram.exponents, levels, colors=GREY, linewidths=1.4, linestyles="solid")
+        lines = ax.contour(beta, rows, diagram.exponents, levels, colors=GREY, linewidths=1.4, linestyles="solid")
         ax.clabel(lines, fmt="%g", fontsize=11)
     ax.axvline(1, color="black", linestyle="--", linewidth=2)
-    ax.set(xlabel=r"strength $\beta$ of the prompt bias", ylabel="depth $L$ (layers)")
-    ax.set(xlim=(beta[0], beta[-1]), ylim=(0.5, depths.size + 0.5))
-    step = max(1, -(-depths.size // 8))
-    ax.set_yticks(depths[step - 1 :: step])
+    ax.set(
+        xlabel=r"strength $\beta$ of the prompt bias", ylabel="depth $L$ (layers)" if by_depth else r"recency $\gamma$"
+    )
+    ax.set(xlim=(beta[0], beta[-1]), ylim=(ends[0], ends[-1]))
+    if by_depth:
+        step = max(1, -(-rows.size // 8))
+        ax.set_yticks(rows[step - 1 :: step])
     ax.grid(False)
     seen = [Patch(facecolor=colour, label=phase) for colour, phase in zip(PALE, PHASES, strict=True)]
     (boundary,) = ax.plot([], [], color="black", linestyle="--", linewidth=2)
@@ -157,6 +159,13 @@ def plot_phase_diagram(diagram: PhaseDiagram, *, ax: Axes | None = None) -> Axes
     names = [*PHASES, r"boundary for $t \to \infty$", f"local exponent at $t = {tidy(diagram.horizon)}$"]
     ax.legend(handles, names, loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2, ncols=2)
     return ax
+
+
+def _edges(centres: Any, *, outside: bool = False) -> Any:
+    """Return the edges between cells; the first and last cell end at their centre, or as far `outside` as inside."""
+    middle = 0.5 * (centres[1:] + centres[:-1])
+    first, last = (centres[0] - 0.5, centres[-1] + 0.5) if outside or centres.size == 1 else (centres[0], centres[-1])
+    return np.concatenate([[first], middle, [last]])
 
 
 def _whole(t: ArrayLike) -> Any:

@@ -51,12 +51,11 @@ class PromptBias:
         """Return b_t, shape (T,), for continuation tokens t >= 0, shape (T,), behind `prompt` tokens."""
         return float(self.offset) + float(self.strength) * np.log1p(tokens(t) / positive_integer("prompt", prompt))
 
-    def log_odds(self, t: Floats, prompt: int) -> tuple[Floats, Floats]:
-        r"""Return $\log\frac{s_t}{1-s_t} = b_t + \log\frac Pt$, t > 0, and its derivative by log t, shape (T,) each."""
+    def log_odds(self, t: Floats, prompt: int) -> Floats:
+        r"""Return $\log\frac{s_t}{1-s_t} = b_t + \log\frac Pt$, t > 0, shape (T,)."""
         u = t / prompt
-        # beta u/(1+u) - 1, without the loss of digits of a strength close to 1
-        slope = (float(self.strength - 1) - 1 / u) / (1 + 1 / u)
-        return float(self.offset) + float(self.strength) * np.log1p(u) - np.log(u), slope
+        odds: Floats = float(self.offset) + float(self.strength) * np.log1p(u) - np.log(u)
+        return odds
 
     def odds_steps(self, t: Floats, prompt: int) -> Floats:
         """Return the change of `log_odds` from t to t + 1, shape (T,), without cancellation."""
@@ -97,9 +96,9 @@ class ConstantShare:
         """Return b_t, shape (T,), for continuation tokens t >= 1, shape (T,), behind `prompt` tokens."""
         return self._odds + np.log(tokens(t, least=1) / positive_integer("prompt", prompt))
 
-    def log_odds(self, t: Floats, prompt: int) -> tuple[Floats, Floats]:  # noqa: ARG002
-        r"""Return $\log\frac{c}{1-c}$ and its derivative by log t, which is 0, shape (T,) each."""
-        return np.full_like(t, self._odds), np.zeros_like(t)
+    def log_odds(self, t: Floats, prompt: int) -> Floats:  # noqa: ARG002
+        r"""Return $\log\frac{c}{1-c}$, shape (T,)."""
+        return np.full_like(t, self._odds)
 
     def odds_steps(self, t: Floats, prompt: int) -> Floats:  # noqa: ARG002
         """Return the change of `log_odds` from t to t + 1, which is 0, shape (T,)."""
