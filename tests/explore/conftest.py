@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: its event loop would be in the way of whatever else has one
 def chromium():
     """Debian's Chromium, without a window."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs relaymodel[browser]")
