@@ -50,6 +50,30 @@ def layers(c):
     )
 
 
+def normed(a, row, gain, shift):
+    mean = mp.fsum(row) / len(row) if a.norm == "layer" else mp.mpf(0)
+    z = [v - mean for v in row]
+    sigma = mp.sqrt(mp.fsum(v * v for v in z) / len(z) + mp.mpf(a.epsilon))
+    added = np.zeros(len(row)) if shift is None else shift
+    return [v / sigma * mp.mpf(float(g)) + mp.mpf(float(s)) for v, g, s in zip(z, gain, added, strict=True)]
+
+
+def affine(row, m, shift):
+    added = np.zeros(m.shape[1]) if shift is None else shift
+    return [
+        mp.fsum(v * mp.mpf(float(e)) for v, e in zip(row, column, strict=True)) + mp.mpf(float(s))
+        for column, s in zip(m.T, added, strict=True)
+    ]
+
+
+def activation(a, v):
+    if a.activation == "silu":
+        return v / (1 + mp.exp(-v))
+    if a.activation == "gelu":
+        return v * (1 + mp.erf(v / mp.sqrt(2))) / 2
+    return v * (1 + mp.tanh(mp.sqrt(2 / mp.pi) * (v + mp.mpf("0.044715") * v**3))) / 2
+
+
 def states(network, tokens, bias=None):
     """The residual streams of one run: a list over layers of lists over positions of columns; without rotations."""
     a, w = network.architecture, network.weights
@@ -58,29 +82,8 @@ def states(network, tokens, bias=None):
         x = [[v + mp.mpf(float(p)) for v, p in zip(row, w.positions[n], strict=True)] for n, row in enumerate(x)]
     result = [x]
 
-    def normed(row, gain, shift):
-        mean = mp.fsum(row) / len(row) if a.norm == "layer" else mp.mpf(0)
-        z = [v - mean for v in row]
-        sigma = mp.sqrt(mp.fsum(v * v for v in z) / len(z) + mp.mpf(a.epsilon))
-        added = np.zeros(len(row)) if shift is None else shift
-        return [v / sigma * mp.mpf(float(g)) + mp.mpf(float(s)) for v, g, s in zip(z, gain, added, strict=True)]
-
-    def affine(row, m, shift):
-        added = np.zeros(m.shape[1]) if shift is None else shift
-        return [
-            mp.fsum(v * mp.mpf(float(e)) for v, e in zip(row, column, strict=True)) + mp.mpf(float(s))
-            for column, s in zip(m.T, added, strict=True)
-        ]
-
-    def activation(v):
-        if a.activation == "silu":
-            return v / (1 + mp.exp(-v))
-        if a.activation == "gelu":
-            return v * (1 + mp.erf(v / mp.sqrt(2))) / 2
-        return v * (1 + mp.tanh(mp.sqrt(2 / mp.pi) * (v + mp.mpf("0.044715") * v**3))) / 2
-
     for b in w.blocks:
-        u = [normed(row, b.attention_gain, b.attention_shift) for row in x]
+        u = [normed(a, row, b.attention_gain, b.attention_shift) for row in x]
         q, k, v = (
             [affine(row, m, s) for row in u]
             for m, s in ((b.query, b.query_bias), (b.key, b.key_bias), (b.value, b.value_bias))
@@ -103,12 +106,12 @@ def states(network, tokens, bias=None):
         if b.up is not None:
             x = []
             for row in y:
-                z = normed(row, b.mlp_gain, b.mlp_shift)
+                z = normed(a, row, b.mlp_gain, b.mlp_shift)
                 inner = affine(z, b.up, b.up_bias)
                 if b.gate is None:
-                    inner = list(map(activation, inner))
+                    inner = [activation(a, v) for v in inner]
                 else:
-                    inner = list(map(mp.fmul, inner, map(activation, affine(z, b.gate, b.gate_bias))))
+                    inner = list(map(mp.fmul, inner, [activation(a, v) for v in affine(z, b.gate, b.gate_bias)]))
                 x.append(list(map(mp.fadd, row, affine(inner, b.down, b.down_bias))))
         result.append(x)
     return result
@@ -121,3 +124,52 @@ def distances(network, tokens, bias=None):
         [mp.sqrt(mp.fsum((v - w) ** 2 for v, w in zip(p, q, strict=True))) for p, q in zip(x, y, strict=True)]
         for x, y in zip(one, other, strict=True)
     ]
+
+
+def sizes(network, b, x):
+    """The floors of two runs, and the sizes that a block without rotations gives of states x, (2, N, width)."""
+    a, h = network.architecture, network.architecture.head_size
+
+    def sigma(row):
+        mean = mp.fsum(row) / len(row) if a.norm == "layer" else mp.mpf(0)
+        return mp.sqrt(mp.fsum((v - mean) ** 2 for v in row) / len(row) + mp.mpf(a.epsilon))
+
+    def norm_of(row):
+        return mp.sqrt(mp.fsum(v * v for v in row))
+
+    def radius(points):
+        middle = [mp.fsum(column) / len(points) for column in zip(*points, strict=True)]
+        return max(norm_of(list(map(mp.fsub, p, middle))) for p in points)
+
+    x = [[[mp.mpf(float(v)) for v in row] for row in run] for run in x]
+    N = len(x[0])
+    u = [[normed(a, row, b.attention_gain, b.attention_shift) for row in run] for run in x]
+    q, k, v = (
+        [[affine(row, m, s) for row in run] for run in u]
+        for m, s in ((b.query, b.query_bias), (b.key, b.key_bias), (b.value, b.value_bias))
+    )
+    result = {name: [] for name in ("query", "key", "key_radius", "value_radius")}
+    omega, mixed = [mp.mpf(0)] * N, [[[] for _ in range(N)] for _ in range(2)]
+    for i in range(a.heads):
+        part = slice(i * h, (i + 1) * h)
+        of = {name: [row[part] for run in z for row in run] for name, z in (("query", q), ("key", k), ("value", v))}
+        result["query"].append(max(map(norm_of, of["query"])))
+        result["key"].append(max(map(norm_of, of["key"])))
+        result["key_radius"].append(radius(of["key"]))
+        result["value_radius"].append(radius([affine(row, b.output[part], None) for row in of["value"]]))
+        for r in range(2):
+            for n in range(N):
+                logits = [mp.fsum(map(mp.fmul, q[r][n][part], k[r][s][part])) / mp.sqrt(h) for s in range(n + 1)]
+                weights = [mp.exp(l) for l in logits]
+                total = mp.fsum(weights)
+                omega[n] = max(omega[n], (n + 1) * max(weights) / total)
+                mixed[r][n] += [mp.fsum(weights[s] * v[r][s][part][j] for s in range(n + 1)) / total for j in range(h)]
+    y = [
+        [list(map(mp.fadd, x[r][n], affine(mixed[r][n], b.output, b.output_bias))) for n in range(N)] for r in range(2)
+    ]
+    floor, result["floor_mlp"] = ([(sigma(z[0][n]) + sigma(z[1][n])) / 2 for n in range(N)] for z in (x, y))
+    z = [normed(a, row, b.mlp_gain, b.mlp_shift) for run in y for row in run]
+    if b.gate is not None:
+        result["largest_up"] = max(abs(e) for row in z for e in affine(row, b.up, b.up_bias))
+        result["largest_active"] = max(abs(activation(a, e)) for row in z for e in affine(row, b.gate, b.gate_bias))
+    return floor, result | {"omega": omega}

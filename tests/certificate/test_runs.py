@@ -1,10 +1,16 @@
 """What two runs give."""
 
+import mpmath as mp
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import certify
-from tests.certificate.cases import example
+from relaymodel.certificate.runs import follow
+from relaymodel.certificate.subject import Subject
+from relaymodel.certificate.weights import read
+from tests.certificate import exact
+from tests.certificate.cases import example, scrambled
 
 
 def test_omega_is_the_largest_attention(rng):
@@ -19,3 +25,30 @@ def test_omega_is_the_largest_attention(rng):
         expected = np.maximum(expected, weights.max(axis=(0, 2)) * np.arange(1, 46))
     assert np.all(certificate.omega[0] >= expected)
     assert_allclose(certificate.omega[0], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_sizes_are_above_the_exact_ones_and_close(rng, gated, norm):
+    """Of states given as floats, in fifty digits: what is measured on the runs holds for them in exact arithmetic."""
+    network, pairs = example(rng, depth=1, width=5, heads=2, head_width=2, mlp_width=3, gated=gated, norm=norm, steps=4)
+    network = scrambled(network, rng, 0.3)
+    a, block = network.architecture, network.weights.blocks[0]
+    subject, _ = Subject.of(network, pairs, None)
+    norms = [read(block, a)]
+    x, run = next(iter(follow(network, norms, subject.tokens, None)))
+    floor, sizes = exact.sizes(network, block, x)
+    for n in range(x.shape[1]):
+        assert floor[n] * (1 - mp.mpf(10) ** -9) < run.floor[n] <= floor[n]
+    for h in range(2):
+        for name in ("query", "key", "key_radius", "value_radius"):
+            true, found = sizes[name][h], getattr(run, name)[h]
+            assert true <= found < true * (1 + mp.mpf(10) ** -9), name
+    for n, true in enumerate(sizes["omega"]):
+        assert true <= run.omega[n] < true * (1 + mp.mpf(10) ** -9)
+    if gated:
+        for name in ("largest_up", "largest_active"):
+            assert sizes[name] <= getattr(run, name) < sizes[name] * (1 + mp.mpf(10) ** -9)
+    for n, true in enumerate(sizes["floor_mlp"]):  # states behind the attention are rounded themselves
+        assert true * (1 - mp.mpf(10) ** -9) < run.floor_mlp[n] <= true * (1 + mp.mpf(10) ** -12)
+    assert run.least <= min(*floor, *sizes["floor_mlp"])
