@@ -1,6 +1,7 @@
 """The relay layers that enclose distances."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -63,3 +64,24 @@ def test_no_layer_of_an_enclosure_can_be_bettered_alone(rng):
             for x, y in zip(corners.relay, corners.residual, strict=True):
                 other = (*found[:l], Layer(x, y), *found[l + 1 :])
                 assert majorant(other, high[0], P, sources).log10[-1, P:].mean() > reached - 1e-3
+
+
+def test_runs_that_differ_too_early_are_named():
+    low, target = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 2.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="differ at position 2"):
+        _frontier(target, low, 1, False)
+
+
+def test_deep_stacks_are_enclosed_layer_by_layer(monkeypatch, rng):
+    """Beyond DEEP layers nothing is moved along the frontiers, and the layers enclose as well."""
+    certificate = certify(*example(rng, depth=3, steps=10))
+    low, high = certificate.low, certificate.high
+    moved = enclose(high[1:], low, high[0], 5)
+    monkeypatch.setattr("relaymodel.certificate.enclosure.DEEP", 2)
+    still = enclose(high[1:], low, high[0], 5)
+    n = np.arange(1, 16)
+    for layers in (moved, still):
+        for l, layer in enumerate(layers):
+            assert np.all(layer.residual * low[l] + layer.relay * np.cumsum(low[l]) / n >= high[l + 1])
+    ends = [majorant(layers, high[0], 5).log10[-1, 5:].mean() for layers in (moved, still)]
+    assert ends[0] <= ends[1]

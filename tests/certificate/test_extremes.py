@@ -9,7 +9,7 @@ import pytest
 from relaymodel import certify
 from relaymodel.certificate import rounding
 from relaymodel.certificate.constants import from_weights
-from relaymodel.certificate.weights import floors, read
+from relaymodel.certificate.weights import Folded, floors, read
 from relaymodel.networks.transformer import Architecture, Transformer
 from tests.certificate import exact
 
@@ -189,11 +189,13 @@ def test_a_gain_that_makes_columns_constant_leaves_what_rounding_leaves(rng):
     shape = Architecture(depth=1, width=4, heads=1, vocabulary=3, positions="none", mlp_width=0)
     network = Transformer.random(shape, rng, std=1.0)
     block = network.weights.blocks[0]
-    gain = rng.uniform(0.5, 2, 4)
+    gain = rng.uniform(0.5, 2, 400)
+    gain = gain[gain * (1e12 / gain) == 1e12][:4]  # in floats nothing is left at all
     block = replace(block, attention_gain=gain, value=np.repeat(1e12 / gain[:, None], 4, axis=1), query=block.query * 0)
+    assert not np.any(Folded.of(gain, block.value, shape).matrix)
     network = Transformer(shape, replace(network.weights, blocks=(block,)))
     true = exact.norm(exact.folded(gain, block.value, True) * exact.matrix(block.output))
-    assert 1e-6 < true <= read(block, shape).attention.value[0]
+    assert 1e-9 < true <= read(block, shape).attention.value[0]
     certificate = certify(network, ([0], [1], [2, 2, 2]))
     assert certificate.holds
     distance = exact.distances(network, certificate.subject.tokens)[1]

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import PromptBias, certify
+from relaymodel.certificate.hypotheses import slope
 from relaymodel.networks.transformer import Transformer
 from tests.certificate.cases import example
 
@@ -40,6 +41,8 @@ def test_a_growing_bias_fails_and_says_how_omega_grows(rng, beta):
     n = np.log(P + t)
     assert f"n^{np.polyfit(n, np.log(expected), 1)[0]:.2f}" in verdict.finding
     assert "no ω holds for all n" in verdict.finding
+    first, last = (certificate.omega[:, P + t_ - 1].max() for t_ in (1, 300))
+    assert f"from {first:.3g} at t = 1 to {last:.3g} at t = 300" in verdict.finding
     assert "FAILS" in certificate._repr_html_()
 
 
@@ -55,3 +58,35 @@ def test_a_falling_or_constant_bias_leaves_logits_bounded(rng):
         largest = [float(c.omega) for c in certificate.ladder.weights.constants]
         assert_allclose(certificate.omega.max(axis=1), largest, rtol=1e-9)
         assert largest[0] > 1.3
+
+
+def test_the_growth_of_omega_is_the_slope_of_a_straight_line():
+    t = np.arange(1, 40)
+    assert_allclose(slope(3 * (5 + t) ** 0.7, 5), 0.7)
+    assert slope(np.array([2.0]), 5) == 0
+    assert slope(np.array([1.0, 2.0]), 1) == pytest.approx(math.log(2) / math.log(1.5))
+
+
+def test_keys_that_take_a_share_are_called_so(rng):
+    """A first token that every query looks at: n A grows as n, and no omega shows."""
+    network, (a, b, after) = example(rng, depth=1, width=4, heads=1, mlp_width=0, steps=60)
+    embedding = np.tile(network.weights.embedding[:1], (20, 1)) + 0.01 * rng.standard_normal((20, 4))
+    embedding[0] = [3, -3, 0, 0]
+    block = network.weights.blocks[0]
+    key = np.outer([1, -1, 0, 0], [1, 0, 0, 0])
+    block = replace(block, key=8.0 * key, query_bias=np.array([9.0, 0, 0, 0]), query=block.query * 0)
+    network = Transformer(network.architecture, replace(network.weights, embedding=embedding, blocks=(block,)))
+    first = np.concatenate(([0], a[1:] % 19 + 1)), np.concatenate(([0], b[1:] % 19 + 1))
+    certificate = certify(network, (*first, after % 19 + 1))
+    assert "attention sinks" in certificate.hypotheses[2].finding
+    assert "attention sinks" not in certify(*example(rng)).hypotheses[2].finding
+
+
+def test_the_largest_of_all_layers_is_named(rng):
+    certificate = certify(*example(rng, std=0.3), bias=PromptBias(1.0))
+    omega = certificate.omega[:, 5:]
+    first, last = omega[:, 0], omega[:, -1]
+    assert f"{last.min():.3g}" != f"{last.max():.3g}"
+    finding = certificate.hypotheses[2].finding
+    assert f"from {first.max():.3g} at t = 1 to {last.max():.3g} at t = 40" in finding
+    assert f"n A is at most {omega.max():.4g} " in finding

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import certify
-from relaymodel.certificate.runs import follow
+from relaymodel.certificate.runs import _capped, follow
 from relaymodel.certificate.subject import Subject
 from relaymodel.certificate.weights import read
 from tests.certificate import exact
@@ -52,3 +52,7 @@ def test_sizes_are_above_the_exact_ones_and_close(rng, gated, norm):
     for n, true in enumerate(sizes["floor_mlp"]):  # states behind the attention are rounded themselves
         assert true * (1 - mp.mpf(10) ** -9) < run.floor_mlp[n] <= true * (1 + mp.mpf(10) ** -12)
     assert run.least <= min(*floor, *sizes["floor_mlp"])
+
+
+def test_rounding_never_makes_a_weight_larger_than_1():
+    assert _capped(np.array([1.5, 3.0, np.inf, 8.1, 9.9])).tolist() == [1.5, 3.0, 3.0, 4.0, 9.9]

@@ -5,7 +5,9 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from relaymodel import certify
+from relaymodel import Layer, certify
+from relaymodel.certificate.majorant import majorant
+from relaymodel.certificate.verification import Tally, Verification
 from relaymodel.networks.protocol import measure
 from relaymodel.networks.transformer import Transformer
 from tests.certificate.cases import example, refused
@@ -108,3 +110,44 @@ def test_another_measurement_must_be_of_the_same_shape(rng):
         certificate.check(measure(network, (a[1:], b[1:], after)))
     with pytest.raises(TypeError, match="must be a Measurement"):
         certificate.check(certificate)
+
+
+def test_inequalities_are_counted_and_the_first_that_fail_are_named():
+    tally = Tally()
+    tally.add(np.array([True, False, True, False]), "one", offset=10)
+    tally.add(np.array([False]), "two")
+    tally.add(np.array([True]), "three")
+    for i in range(6):
+        tally.add(np.array([i % 2 == 0, i % 3 == 0]), f"more {i}")
+    found = tally.result()
+    assert (found.inequalities, found.failed, found.passed) == (18, 3 + 7, False)
+    assert found.failures[:2] == ("one at 2 positions, the first n = 12", "two")
+    assert len(found.failures) == 6
+    assert found.failures[-1] == "and 2 more"
+    assert found.failures[2] == "more 1 at 2 positions, the first n = 1"
+    bound = majorant((Layer(0, 1),), np.array([1.0, 1.0, 1.0]), 3)
+    tally = Tally()
+    tally.cover(bound, np.array([[0.5, 2.0], [1.5, 0.5]]), [0, 1], "x")
+    assert tally.result().failures == (
+        "rung 'x', layer 0: a distance exceeds the bound at 1 positions, the first n = 3",
+        "rung 'x', layer 1: a distance exceeds the bound at 1 positions, the first n = 2",
+    )
+    assert Tally().result() == Verification(0, 0, ())
+
+
+def test_every_inequality_of_a_certificate_is_counted(rng):
+    """For each rung: start, bounds and layers at every position; sources where they are given; low and high once."""
+    certificate = certify(*example(rng, depth=2, steps=6))
+    L, N, P = 2, 11, 5
+    free, given = 7, 2
+    each = N + (L + 1) * N
+    expected = (L + 1) * N + (free + given) * each + free * L * N + given * (L * (N - P) + (L + 1) * P)
+    assert certificate.verification.inequalities == expected
+
+
+def test_progress_is_told_from_the_first_step_to_the_last(rng):
+    told = []
+    certify(*example(rng, depth=2, steps=6), progress=lambda *step: told.append(step))
+    assert told[:4] == [(1, 13), (2, 13), (3, 13), (4, 13)]
+    assert told[-1] == (13, 13)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -81,3 +81,16 @@ def test_floors_count_what_is_certain():
     network = Transformer(shape, replace(network.weights, blocks=blocks, embedding=embedding))
     assert 1 - 1e-7 < floors(network) <= 1
     assert 2 - 1e-7 < floors(network, np.array([1])) <= 2
+
+
+def test_floors_of_tiny_embeddings_are_those_of_epsilon():
+    """Squares of 1e-200 underflow: the floor is epsilon's, and no more."""
+    shape = Architecture(
+        depth=1, width=2, heads=1, vocabulary=2, positions="none", mlp_width=0, norm="rms", epsilon=1e-310
+    )
+    network = Transformer.random(shape, np.random.default_rng(0))
+    blocks = tuple(replace(block, output=block.output * 0) for block in network.weights.blocks)
+    embedding = np.array([[1e-200, 2e-200], [3e-200, -1e-200]])
+    network = Transformer(shape, replace(network.weights, blocks=blocks, embedding=embedding))
+    assert Fraction(floors(network)) ** 2 <= Fraction(1e-310) + Fraction(5e-200) ** 2
+    assert floors(network) > 1e-156
