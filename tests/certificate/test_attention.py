@@ -77,7 +77,7 @@ def test_rows_taken_in_pieces_give_the_same(rng, monkeypatch):
     shape = Architecture(depth=1, width=7, heads=H, head_width=3, vocabulary=2, positions="none")
     norms = read(Transformer.random(shape, rng).weights.blocks[0], shape).attention
     whole = attend(heads, norms, np.ones(N), np.ones(N))
-    monkeypatch.setattr("relaymodel.certificate.attention.ROWS", 2 * N * H)
+    monkeypatch.setattr("relaymodel.certificate.attention.ENTRIES_AT_ONCE", 2 * N * H)
     assert list(heads.chunks()) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 9)]
     pieces = attend(heads, norms, np.ones(N), np.ones(N))
     for name, value in vars(whole).items():

@@ -81,3 +81,29 @@ def test_distances_are_enclosed(rng):
         assert Fraction(low[n]) ** 2 <= square <= Fraction(high[n]) ** 2
     assert low[2] == high[2] == 0
     assert np.all(high <= low * (1 + 1e-13))
+
+
+def test_what_is_not_finite_has_no_bound_and_columns_have_theirs(rng):
+    for bad in (np.inf, np.nan):
+        array = np.array([[1.0, bad], [0.0, 1.0]])
+        assert rounding.operator_norm(array) == math.inf
+        assert rounding.product_norm(array, np.eye(2)) == rounding.product_norm(np.eye(2), array) == math.inf
+        assert rounding.frobenius(array) == math.inf
+        assert np.all(rounding.lengths(array) == math.inf)
+    for scale in (1e-200, 1.0, 1e200):
+        array = rng.standard_normal((5, 3)) * scale
+        array[:, 1] = 0
+        true = np.linalg.norm(array / scale, axis=0) * scale
+        found = rounding.lengths(array)
+        assert np.all(found >= true)
+        assert_allclose(found, true, rtol=1e-11)
+        assert found[1] == 0
+
+
+def test_an_exponential_between_floats_and_integers():
+    for exponent in (644.0, 645.0, 700.0, 709.5, 800.0):
+        value = rounding.exponential(exponent)
+        assert abs(math.log(value) - exponent) < 1e-12 * exponent
+        assert isinstance(value, float) == (exponent < 644.8)
+    assert rounding.exponential(1e6) > 0
+    assert rounding.exponential(1.1e6) == rounding.exponential(math.inf) == math.inf
