@@ -289,7 +289,7 @@ def _applies(model: RelayModel) -> None:
         if position != 0 or relay < 0 or residual < 0:
             raise ValueError(
                 "model must have position 0 and no negative strength in every layer for the two-sided bound, "
-                f"got {show(model.layers[i])} at layer {i}"
+                f"got {show(model.layers[i])} in layer {i + 1}"
             )
     if not poles(model):
         raise ValueError(f"model must have an influence other than 0 for the two-sided bound, got {show(model)}")

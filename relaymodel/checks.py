@@ -112,17 +112,22 @@ def series(name: str, values: object, *, least: int = 1) -> NDArray[np.float64]:
 
 
 def numbers(name: str, values: object) -> NDArray[Any]:
-    """Return `values` as an array of integers, floats or number objects of any shape; booleans are refused.
+    """Return `values` as an array of integers, floats or number objects of any shape.
+
+    Booleans are refused, and arrays with masked entries, whose mask NumPy would drop.
 
     >>> numbers("t", [1, True])
     Traceback (most recent call last):
     TypeError: t must be numbers, not booleans, got [1, True]
     """
+    items = values if isinstance(values, (list, tuple)) else ()
+    if any(isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array) for array in (values, *items)):
+        raise ValueError(f"{name} must not have masked entries, got {show(values)}; leave them out of every array")
     try:
         array = np.asarray(values)
     except ValueError:
         raise ValueError(f"{name} must be a number or a rectangular array of numbers, got {show(values)}") from None
-    items = values if isinstance(values, (list, tuple)) else array.ravel() if array.dtype == object else ()
+    items = array.ravel().tolist() if array.dtype == object else items
     if array.dtype == bool or any(isinstance(item, (bool, np.bool_)) for item in items):
         raise TypeError(f"{name} must be numbers, not booleans, got {show(values)}")
     if array.dtype.kind not in "iufO" or (array.dtype == object and array.ndim == 0 and not isinstance(values, Real)):

@@ -207,7 +207,7 @@ BAD = [
     (lambda: tightness_bound(good, 0.5), ValueError, "t must be at least 1 for this bound"),
     (lambda: bracket(good, 10**301), ValueError, "use bracket_ball"),
     (lambda: bracket("model", 1), TypeError, "model must be a RelayModel"),
-    (lambda: bracket(RelayModel(4, [Layer(1), Layer(-1)]), 1), ValueError, "no negative strength .* at layer 1"),
+    (lambda: bracket(RelayModel(4, [Layer(1), Layer(-1)]), 1), ValueError, "no negative strength .* in layer 2"),
     (lambda: bracket(RelayModel(4, [Layer(1, -1)]), 1), ValueError, "no negative strength"),
     (lambda: bracket(RelayModel(4, [Layer(1, 1, 0.5)]), 1), ValueError, "position 0"),
     (lambda: bracket(RelayModel(4, [Layer(0)]), 1), ValueError, "an influence other than 0 for the two-sided bound"),

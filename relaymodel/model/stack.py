@@ -104,13 +104,13 @@ class RelayModel:
         >>> RelayModel.uniform(64, 2, 0.5, recency=0.5).demand_plain("bracket")
         Traceback (most recent call last):
         ValueError: bracket needs layers of one head with recency 0 and sink 0, got Layer(relay=0.5, residual=1,
-        position=0, recency=0.5) at index 0
+        position=0, recency=0.5) in layer 1
         """
         for i, layer in enumerate(self.layers):
             if not layer.plain:
                 raise ValueError(
                     f"{caller} needs layers of one head with recency 0 and sink 0, got "
-                    f"{' '.join(repr(layer).split())} at index {i}"
+                    f"{' '.join(repr(layer).split())} in layer {i + 1}"
                 )
 
     @cached_property
