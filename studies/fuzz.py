@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 import relaymodel
-from studies import fuzz_curves, fuzz_models
+from studies import fuzz_curves, fuzz_inputs, fuzz_models
 
 MAKES = "what was tried and what broke (printed)"
 PACKAGE = str(Path(relaymodel.__file__).parent)
-KINDS = fuzz_models.KINDS | fuzz_curves.KINDS
+KINDS = fuzz_models.KINDS | fuzz_curves.KINDS | fuzz_inputs.KINDS
 REFUSALS = (ValueError, TypeError, OverflowError)
 
 
@@ -70,6 +70,8 @@ def attempt(kind, seed, number):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             KINDS[kind](rng)
+    except fuzz_inputs.RefusedError as error:
+        return "refused", str(error)
     except REFUSALS as error:
         raised = traceback.extract_tb(error.__traceback__)[-1].filename
         if raised.startswith(PACKAGE) and str(error) and not isinstance(error, np.linalg.LinAlgError):

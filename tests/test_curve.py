@@ -211,3 +211,74 @@ class TestPairs:
     def test_refused(self, pairs, message):
         with pytest.raises(ValueError, match=message):
             Curve(self.t, self.mean, pairs=pairs)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.array([1.0, 9.0], mask=[False, True]),
+        np.ma.array([1, 2], mask=True),
+        [1.0, np.ma.masked],
+    ],
+)
+def test_masks_are_not_dropped(values):
+    for arguments in ((values, [1, 2]), ([1, 2], values), ([1, 2], [1, 2], values)):
+        with pytest.raises(ValueError, match="must not have masked entries"):
+            Curve(*arguments)
+
+
+def test_an_empty_mask_is_none():
+    assert Curve(np.ma.array([1.0, 2.0]), np.ma.array([2.0, 1.0], mask=False)).t.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t,distance,stderr,stderr\n1,4,1,1\n", "line 1: the header must name the column stderr once"),
+        ("t,distance,layer,layer\n1,4,1,1\n", "line 1: the header must name the column layer once"),
+        ("t,distance,pair_1,pair_1\n1,4,1,1\n", "line 1: the header must name the column pair_1 once"),
+        ("t,distance,influence\n1,4,4\n", "line 1: the header must name the column distance once (or influence"),
+        *((f"t,distance\n1,4\n2,{odd}\n", "line 3: distance must be a number") for odd in ("1_000", "٣", "１", "0x1")),
+        ("t,distance,layer\n1,4,١\n", "line 2: layer must be an integer"),
+        ("t,distance\n1,4\n2,1e400\n", "line 3: distance must be finite and positive"),
+        ("t,distance\n1,4\n" + "2" * 200_000 + ",3\n", "line 3: must be a row of CSV (field larger than field limit"),
+        ('t,distance\n1,"4\n2,3\n', "line 2: must be a row of CSV"),
+        ("t,distance\n9007199254740992,4\n9007199254740993,3\n", "as float64 they are equal"),
+    ],
+)
+def test_what_would_be_misread_is_refused(tmp_path, text, message):
+    path = tmp_path / "c.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError) as caught:
+        Curve.from_csv(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_size_of_an_influence_is_a_distance(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("t,influence\n1,-4\n2,3\n")
+    assert Curve.from_csv(path).distance.tolist() == [4, 3]
+    path.write_text("t,influence\n1,0\n2,3\n")
+    with pytest.raises(ValueError, match="line 2: influence must be finite and not 0"):
+        Curve.from_csv(path)
+
+
+def test_facts_stay_in_their_line(tmp_path):
+    path = Curve([1, 2], [2, 1], provenance={"a\nt,distance": "b\n9,9\x1b[31m"}).to_csv(tmp_path / "c.csv")
+    assert path.read_text().splitlines()[0] == "# a t,distance: b 9,9\\x1b[31m"
+    assert len(Curve.from_csv(path)) == 2
+
+
+def test_damaged_archives_are_named(tmp_path):
+    path = Curve([1, 2, 4], [3, 2, 1]).to_npz(tmp_path / "c.npz")
+    whole = path.read_bytes()
+    for cut in (0, 10, len(whole) // 2, len(whole) - 5):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(ValueError, match=r"c\.npz must be an NPZ file"):
+            Curve.from_npz(path)
+    np.savez(path, t=[1, 2], distance=np.array([object()], dtype=object))
+    with pytest.raises(ValueError, match=r"c\.npz must be an NPZ file that Curve.to_npz wrote, it is damaged"):
+        Curve.from_npz(path)
+    with pytest.raises(IsADirectoryError):
+        Curve.from_npz(tmp_path)

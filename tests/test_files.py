@@ -82,3 +82,37 @@ def test_what_is_not_a_file_is_never_replaced(tmp_path, linked):
     assert pipe.is_fifo()
     assert path.is_symlink() == linked
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_full_disk_is_named(tmp_path):
+    def fill(temporary):
+        raise OSError(28, "No space left on device", str(temporary))
+
+    with pytest.raises(OSError, match=r"cannot write .*out\.txt: No space left on device"):
+        files.write(tmp_path / "out.txt", fill)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000])
+def test_damaged_json_is_named(tmp_path, content):
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.json must be"):
+        files.read_json(path)
+
+
+def test_json_goes_there_and_back(tmp_path):
+    value = {"a": [1, 0.1, None, "ü"]}
+    assert files.read_json(files.write_json(tmp_path / "a.json", value)) == value
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(tmp_path / "b.json", {"a": float("nan")})
+
+
+def test_tables_go_there_and_back(tmp_path):
+    columns = {"name": ['a, "b"', "#c"], "x": [0.1, None], "n": [10**30, 2]}
+    path = files.write_table(tmp_path / "a.csv", columns, {"source": "here: or there"})
+    table = files.read_table(path, "x")
+    assert table.facts == {"source": "here: or there"}
+    assert [fields for _, fields in table] == [['a, "b"', "0.1", str(10**30)], ["#c", "", "2"]]
+    with pytest.raises(ValueError, match="finite numbers, got nan"):
+        files.write_table(tmp_path / "b.csv", {"x": [float("nan")]}, {})

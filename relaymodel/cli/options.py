@@ -74,7 +74,7 @@ Force = Annotated[bool, flag("--force", "Overwrite files that exist.", OUTPUT)]
 Seed = Annotated[int, option("--seed", "S", "Of random weights, tokens and pieces.", whole(least=0), NETWORK)]
 
 
-def heads(name: str, text: str) -> list[tuple[Head, ...]]:
+def _heads(name: str, text: str) -> list[tuple[Head, ...]]:
     """Return the heads of each layer from a comma-separated list."""
     try:
         return [parse_heads(part) for part in parts(text)]
@@ -117,7 +117,7 @@ class ModelOptions:
             "--heads",
             "H[,H...]",
             "Several heads instead of relay, position, recency: such as 0.3:recency=0.7+0.2:position=0.5.",
-            heads,
+            _heads,
             MODEL,
         ),
     ] = None

@@ -111,7 +111,7 @@ class Output(Files):
 
 def written(path: Path) -> None:
     """Tell the user about a file."""
-    say(f"wrote {path}", file=sys.stderr)
+    say(f"wrote {one_line(path)}", file=sys.stderr)
 
 
 def say(text: object = "", **where: Any) -> None:

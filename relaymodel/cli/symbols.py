@@ -8,7 +8,7 @@ from relaymodel.cli.options import MAX_DEPTH, MODEL, OUTPUT, Json, flag, option
 from relaymodel.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from relaymodel.derivation import Derivation
+    from relaymodel.derivation import Derivation, DerivationStep
 
 SHORT = 4
 """Depth up to which the closed form, written out in full, still fits a few lines."""
@@ -71,9 +71,7 @@ def derive(
     elif latex:
         say(derivation.latex() if steps else _latex(derivation, order))
     elif steps:
-        for i, step in enumerate(derivation.steps, start=1):
-            say(f"{i}. {step.title}\n   {step.text}")
-            say("".join(f"      {_equation(item)}\n" for item in step.equations))
+        say("\n".join(map(_step, enumerate(derivation.steps, start=1))))
     else:
         say(_summary(derivation, order))
 
@@ -93,6 +91,12 @@ def _summary(derivation: "Derivation", order: int) -> str:
     parts += ["at large t", f"  {derivation.asymptotic_series(order)}", f"  {derivation.exponent_series(order)}"]
     parts += ["limit", f"  alpha -> {limit.exponent}", f"  D ~ {limit.leading}"]
     return "\n\n".join(parts)
+
+
+def _step(numbered: "tuple[int, DerivationStep]") -> str:
+    number, step = numbered
+    equations = "".join(f"      {_equation(item)}\n" for item in step.equations)
+    return f"{number}. {step.title}\n   {step.text}\n{equations}"
 
 
 def _equation(item: Any) -> str:

@@ -16,7 +16,7 @@ def run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(command):
-        code = main(shlex.split(command))
+        code = main(shlex.split(command) if isinstance(command, str) else command)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

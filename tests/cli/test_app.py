@@ -207,3 +207,50 @@ def test_interrupt_from_the_keyboard(tmp_path):
             process.kill()
         assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("odd", ["1_000", "٣", "１２", "0x10", "infinity", "1e9_999_999", "9" * 5000, "1/0", "1__2"])
+def test_odd_numbers_are_refused(run, odd):
+    code, out, err = run(f"influence --t {odd}")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("relaymodel: --t must")
+
+
+def test_nothing_reaches_the_terminal_but_text(run, tmp_path):
+    name = "\x1b[31mred.csv"
+    assert run(["exponent", name])[2].count("\x1b") == 0
+    (tmp_path / name).write_text("t,distance\n" + "".join(f"{t},{t**-0.5}\n" for t in range(1, 60)))
+    code, out, err = run(["exponent", name, "--csv", "a\nb.csv"])
+    assert (code, "\x1b" in out + err) == (0, False)
+    assert err == "wrote a b.csv\n"
+    lines = (tmp_path / "a\nb.csv").read_text().splitlines()
+    assert lines[0] == "# source: local exponents of \\x1b[31mred.csv"
+    assert lines[1] == "t,alpha,stderr"
+
+
+def test_what_is_no_fault_of_the_input_is_no_failed_claim(run, monkeypatch):
+    for error, words in (
+        (MemoryError(), "the memory does not suffice"),
+        (RecursionError("deep"), "nested too deeply"),
+        (RuntimeError("of a library"), "unexpected RuntimeError: of a library"),
+        (OSError(28, "No space left on device"), "cannot write: No space left on device"),
+    ):
+
+        def fail(*_args, error=error, **_kwargs):
+            raise error
+
+        monkeypatch.setattr(relaymodel.exact, "influence", fail)
+        code, out, err = run("influence --t 3")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert words in err
+
+
+def test_of_an_option_given_twice_the_last_counts(result):
+    assert result("influence --t 3 --t 5")["t"] == [5]
+
+
+def test_explore_writes_a_page_with_the_curves(run, tmp_path):
+    run("simulate --t-max 100 --csv curve.csv")
+    assert run("explore curve.csv --out page.html") == (0, "", "wrote page.html\n")
+    assert "curve" in (tmp_path / "page.html").read_text()
+    assert run("explore curve.csv --out page.html")[0] == 2

@@ -1,5 +1,6 @@
 """Commands that evaluate a model."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -116,3 +117,27 @@ def test_csv_of_negative_influence_holds_its_size(run, tmp_path, result):
     run("influence --prompt 1 --depth 1 --relay -1 --t 1,3 --csv out.csv")
     curve = Curve.from_csv(tmp_path / "out.csv")
     np.testing.assert_allclose(curve.distance, [1 / 2, 1 / 4], rtol=1e-12)
+
+
+def test_csv_on_standard_output_is_the_file(run, tmp_path):
+    run("influence --t 1,10 --csv out.csv")
+    assert run("influence --t 1,10 --csv -") == (0, (tmp_path / "out.csv").read_text(), "")
+    assert run("influence --t 1,10 --csv - --json")[0] == 2
+    assert run("simulate --t 1,10 --csv -")[1].splitlines()[-3] == "t,distance"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_hours_of_simulation_are_refused(run):
+    code, _, err = run("simulate --t-max 1e13")
+    assert code == 2
+    assert re.search(r"--t-max must be smaller: simulating 1e\+13 tokens would take about \d+ (days|hours)", err)
+
+
+def test_layers_are_counted_from_one(run):
+    assert "in layer 2" in run("bound --position 0,1/2")[2]
+    assert "Layer(relay=1, residual=1, position=0, sink=1) in layer 1" in run("bound --sink 1")[2]
+
+
+def test_heads_are_written_as_text(run):
+    assert "--relay must not be given together with --heads" in run("influence --heads 1+2 --relay 1")[2]
+    assert run("influence --heads 1:colour=2")[2].startswith("relaymodel: --heads: heads must be")

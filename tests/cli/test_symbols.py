@@ -41,3 +41,9 @@ def test_derive_of_many_layers_stays_readable(run):
     assert code == 0
     assert "h_39" in out
     assert max(map(len, out.splitlines())) < 3000
+
+
+def test_derive_takes_symbols(result):
+    found = result("derive --relay a,b")
+    assert found["relay"] == ["a", "b"]
+    assert sympy.sympify(found["limit"]["leading"]).has(sympy.Symbol("a"))
