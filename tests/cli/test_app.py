@@ -247,10 +247,3 @@ def test_what_is_no_fault_of_the_input_is_no_failed_claim(run, monkeypatch):
 
 def test_of_an_option_given_twice_the_last_counts(result):
     assert result("influence --t 3 --t 5")["t"] == [5]
-
-
-def test_explore_writes_a_page_with_the_curves(run, tmp_path):
-    run("simulate --t-max 100 --csv curve.csv")
-    assert run("explore curve.csv --out page.html") == (0, "", "wrote page.html\n")
-    assert "curve" in (tmp_path / "page.html").read_text()
-    assert run("explore curve.csv --out page.html")[0] == 2
