@@ -1,9 +1,11 @@
 """The house rules: who may import whom, what loads when, what is public."""
 
 import ast
+import fnmatch
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,27 @@ def circle(after):
     return next((way for node in sorted(after) if (way := go(node))), [])
 
 
+def names_in(target):
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from names_in(element)
+
+
+def test_no_name_stands_for_two_things():
+    """Classes and constants: each is defined in one module; another that needs it imports it from there."""
+    homes = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = getattr(node, "targets", [getattr(node, "target", None)])
+            names = {name for target in targets for name in names_in(target) if name.isupper()}
+            for name in {node.name} if isinstance(node, ast.ClassDef) else names:
+                homes.setdefault(name, []).append(name_of(path))
+    assert len(homes) > 300
+    assert {name: sorted(places) for name, places in homes.items() if len(places) > 1} == {}
+
+
 def test_heavy_libraries_have_one_importer():
     wrong = [
         f"{dotted} imports {name}"
@@ -191,6 +214,16 @@ def test_files_stay_short():
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 450
     }
     assert long == {}
+
+
+def test_the_wheel_has_the_stub_that_names_what_is_public():
+    """`relaymodel/__init__.py` reads it when it is imported."""
+    build = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    wheel = build["targets"]["wheel"]
+    assert wheel["packages"] == ["relaymodel"]
+    assert not {"exclude", "include", "only-include"} & (set(wheel) | set(build))
+    ignored = (PACKAGE.parent / ".gitignore").read_text(encoding="utf-8").split()  # hatchling leaves out what git does
+    assert not any(fnmatch.fnmatch(name, pattern) for name in ("__init__.pyi", "py.typed") for pattern in ignored)
 
 
 def test_citation_names_the_version():

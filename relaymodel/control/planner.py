@@ -16,7 +16,7 @@ from relaymodel.exact.spectrum import rational
 from relaymodel.model import RelayModel
 from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
 
-LONGEST = 10**12
+LONGEST_HORIZON = 10**12
 CLOSE = 1e-11
 """Values this close to the level, relatively, are compared with it in balls; `influence` is right to 1e-12."""
 
@@ -146,8 +146,10 @@ def plan_reminders(
     if length is not None:
         raise ValueError(f"length must be left out with a horizon, where one block is best, got {show(length)}")
     last = positive_integer("horizon", horizon)
-    if last > LONGEST:
-        raise ValueError(f"horizon must be at most {LONGEST:.0e} tokens, got {show(horizon)}; None is for all t")
+    if last > LONGEST_HORIZON:
+        raise ValueError(
+            f"horizon must be at most {LONGEST_HORIZON:.0e} tokens, got {show(horizon)}; None is for all t"
+        )
     return _block(model, height, last)
 
 
@@ -190,13 +192,14 @@ def _steady(model: RelayModel, level: Number, length: int | None) -> ReminderPla
         reasons = "proved: at a token that is no reminder D is below f(1) - prod rho"
         return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), Fraction(1), float(f1), reasons)
     density = Fraction(level) / gain
-    if density * LONGEST < 1:
-        raise ValueError(f"level must need more than a reminder every {LONGEST:.0e} tokens, got {show(level)}")
+    if density * LONGEST_HORIZON < 1:
+        raise ValueError(f"level must need more than a reminder every {LONGEST_HORIZON:.0e} tokens, got {show(level)}")
     reminders: Schedule
     if length is None:
-        if density / (1 - density) > LONGEST:
+        if density / (1 - density) > LONGEST_HORIZON:
             reasons = (
-                f"to remind always; the least density is within 1e-12 of 1, and holds only behind {LONGEST:.0e} tokens"
+                f"to remind always; the least density is within 1e-12 of 1, and holds only behind "
+                f"{LONGEST_HORIZON:.0e} tokens"
             )
             return ReminderPlan(model, level, None, Reminders(1, 1), Fraction(1), density, float(f1), reasons)
         reminders, part = EvenReminders(density, P), density

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 LONG = 1024
 """Blocks of more tokens are a difference of two balls; shorter ones are summed token by token, which is faster."""
 
-CHUNK = 1 << 16
+WEIGHTS_AT_ONCE = 1 << 16
 TIMES = "whole numbers from 1 to 2^52, counted in continuation tokens"
 
 
@@ -161,8 +161,8 @@ def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Array
     for i, x in enumerate(at):
         n = model.prompt + int(x)
         until = int(np.searchsorted(tokens, x, side="right"))
-        for first in range(0, until, CHUNK):
-            sources = model.prompt + tokens[first : min(first + CHUNK, until)]
+        for first in range(0, until, WEIGHTS_AT_ONCE):
+            sources = model.prompt + tokens[first : min(first + WEIGHTS_AT_ONCE, until)]
             values[i] += float(np.sum(token_influence(model, sources, n)))
         for start, stop in long:
             if start <= x:

@@ -19,7 +19,7 @@ from relaymodel.checks import demand, numbers, show
 from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
-from relaymodel.simulation.grid import FIRST, LogGrid
+from relaymodel.simulation.grid import FIRST_NODES, LogGrid
 from relaymodel.simulation.run import Simulation
 
 Array = NDArray[np.float64]
@@ -172,7 +172,7 @@ def respond(model: RelayModel, bias: Bias, last: float) -> Response:
         jump = float(np.abs(np.diff(odds)).max())
         return bool(32 * jump > STEEPEST and np.abs(odds).min() < 750 + jump)
 
-    grid = LogGrid(last, first=math.ceil(FIRST * steep), rough=rough)
+    grid = LogGrid(last, first=math.ceil(FIRST_NODES * steep), rough=rough)
     t = grid.nodes
     odds = bias.log_odds(t, P)
     return run(model, grid, odds, bias.odds_steps(np.maximum(t - 1, 0.5), P))

@@ -13,16 +13,19 @@ from flint import arb, ctx, fmpq
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.exact import bands, finite
 from relaymodel.exact.hyperbola import Hyperbola
-from relaymodel.exact.kernel import Kernel, head_front
-from relaymodel.exact.ladder import CLOSE, MOST_POLES, SlowSeriesError, residue_sum, terms_needed
+from relaymodel.exact.kernel import GammaKernel, head_front
+from relaymodel.exact.ladder import CLUSTER_BITS, MOST_POLES, SlowSeriesError, residue_sum, terms_needed
 from relaymodel.exact.precision import working
 from relaymodel.exact.rational import influence_fraction
 from relaymodel.exact.spectrum import Symbol, merged, poles, rational, symbol, without_influence
 from relaymodel.exact.stirling import HUGE
 from relaymodel.model import RelayModel
 
-FEW, MANY = 300, 3000  # steps that the sum over eigenvalues is taken for: where the residues fall fast, and elsewhere
-EXACT = 5000  # steps for which an exact fraction decides whether the influence is 0
+STEPS_FAST, STEPS_MOST = (
+    300,
+    3000,
+)  # steps that the sum over eigenvalues is taken for: where the residues fall fast, and elsewhere
+ZERO_STEPS = 5000  # steps for which an exact fraction decides whether the influence is 0
 
 
 class PrecisionError(ArithmeticError):
@@ -73,7 +76,7 @@ def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     3.9338527597697879672e-81
     """
     N, lost = end_position(model, t)
-    kernel = Kernel(fmpq(model.prompt + 1), N + 1)
+    kernel = GammaKernel(fmpq(model.prompt + 1), N + 1)
     plateau = rational(model.plateau)
     integral = _integral(model, kernel, lost)
     return refine(lambda: integral() + plateau, model, digits, integral.extra, exact=lambda: _vanishes(model, kernel))
@@ -92,7 +95,7 @@ def local_exponent_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     N, lost = end_position(model, t)
     if without_influence(model) and model.plateau == 0:
         raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
-    kernel = Kernel(fmpq(model.prompt + 1), N + 1)
+    kernel = GammaKernel(fmpq(model.prompt + 1), N + 1)
     value, slope = (_integral(model, k, lost, derivative=True) for k in (kernel, replace(kernel, slope=True)))
     plateau, exact_t = rational(model.plateau), N - model.prompt
 
@@ -119,7 +122,7 @@ def token_influence_ball(model: RelayModel, source: int, target: int, digits: in
     plateau = rational(model.plateau) if s == 1 else fmpq(0)
     if s == n:
         return refine(lambda: _eigenvalue(model, n) + plateau, model, digits, 64 + 2 * n.bit_length())
-    integral = _integral(model, Kernel(fmpq(s), fmpq(n + 1), tokens=True), 64 + min(n, HUGE).bit_length())
+    integral = _integral(model, GammaKernel(fmpq(s), fmpq(n + 1), tokens=True), 64 + min(n, HUGE).bit_length())
     return refine(lambda: integral() + plateau, model, digits, integral.extra)
 
 
@@ -168,7 +171,7 @@ def refine(
 
 
 @dataclass(frozen=True)
-class Integral:
+class BallIntegral:
     """The contour integral of a model against a kernel: a way to evaluate it, and the bits that this loses.
 
     - Layers of one head of recency 0: the few residues, from exact principal parts.
@@ -185,17 +188,17 @@ class Integral:
         return self.evaluate(ctx.prec - self.extra + 8)
 
 
-def _integral(model: RelayModel, kernel: Kernel, lost: int, *, derivative: bool = False) -> Integral:
+def _integral(model: RelayModel, kernel: GammaKernel, lost: int, *, derivative: bool = False) -> BallIntegral:
     """Choose how to evaluate the integral, or one of those that the derivative needs, which has no finite sum."""
     found = symbol(model)
     if without_influence(model):
-        return Integral(lambda _: arb(0), 0)
+        return BallIntegral(lambda _: arb(0), 0)
     if found.plain and not _crowded(found):
-        return Integral(lambda _: _residues(merged(model), kernel), lost)
-    few = FEW if kernel.b > 2 * kernel.a else MANY
+        return BallIntegral(lambda _: _residues(merged(model), kernel), lost)
+    few = STEPS_FAST if kernel.b > 2 * kernel.a else STEPS_MOST
     if not found.rational and not derivative and kernel.span.q == 1 and kernel.span <= few:
         eigenvalues = found.value_at_one
-        return Integral(lambda _: finite.ball(found, kernel, eigenvalues), lost + finite.bits_lost(kernel))
+        return BallIntegral(lambda _: finite.ball(found, kernel, eigenvalues), lost + finite.bits_lost(kernel))
     falling = found.rational or (kernel.span >= 2 and terms_needed(found, kernel, 100) < MOST_POLES)
 
     def evaluate(bits: int) -> arb:
@@ -204,16 +207,16 @@ def _integral(model: RelayModel, kernel: Kernel, lost: int, *, derivative: bool 
                 return residue_sum(found, kernel, bits)
         return Hyperbola(found, kernel).integral(bits, _guess(model, kernel))
 
-    return Integral(evaluate, lost)
+    return BallIntegral(evaluate, lost)
 
 
 def _crowded(found: Symbol) -> bool:
     """Whether position exponents lie so close that principal parts cost more precision than a cluster."""
     places = sorted(g for g, _ in found.shapes)
-    return any(b - a < Fraction(1, 2**CLOSE) for a, b in pairwise(places))
+    return any(b - a < Fraction(1, 2**CLUSTER_BITS) for a, b in pairwise(places))
 
 
-def _guess(model: RelayModel, kernel: Kernel) -> float:
+def _guess(model: RelayModel, kernel: GammaKernel) -> float:
     """Return about the size of the integral, from float64; only the time taken depends on it."""
     try:
         if kernel.tokens:
@@ -227,10 +230,10 @@ def _guess(model: RelayModel, kernel: Kernel) -> float:
     return abs(value) if 0 < abs(value) < math.inf else 1.0
 
 
-def _vanishes(model: RelayModel, kernel: Kernel) -> bool:
+def _vanishes(model: RelayModel, kernel: GammaKernel) -> bool:
     """Whether the influence is exactly 0, where an exact fraction can tell."""
     steps = kernel.span
-    if steps.q != 1 or steps > EXACT or (not model.plain and model.prompt > EXACT):
+    if steps.q != 1 or steps > ZERO_STEPS or (not model.plain and model.prompt > ZERO_STEPS):
         return False
     return influence_fraction(model, int(steps.p)) == 0
 
@@ -252,7 +255,7 @@ def _eigenvalue(model: RelayModel, n: int) -> arb:
     return value
 
 
-def _residues(model: RelayModel, kernel: Kernel) -> arb:
+def _residues(model: RelayModel, kernel: GammaKernel) -> arb:
     """Return the sum over the poles of f of the residue of f times `kernel`, for a plain model."""
     total = arb(0)
     for pole in poles(model):

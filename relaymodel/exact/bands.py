@@ -19,18 +19,23 @@ from relaymodel.exact.residues import SMALLEST_SUM, Sums, front
 from relaymodel.exact.spectrum import Symbol, symbol
 from relaymodel.model import RelayModel
 
-WIDTH = float(np.log(4))
-DEGREE = 19
+BAND_WIDTH = float(np.log(4))
+CHEBYSHEV_DEGREE = 19
 TAIL = 4e-14
-FEW = 6  # points of a band that are evaluated one by one rather than interpolated
+POINTS_ALONE = 6  # points of a band that are evaluated one by one rather than interpolated
 ALONE = 16  # sources below have contours of their own
 ENTRIES = 1 << 17  # of the largest matrix of points and nodes
 
 Array = NDArray[np.float64]
 
-_POINTS = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-_FIT = np.linalg.inv(chebyshev.chebvander(_POINTS, DEGREE))
-_POWERS = np.array([np.pad(chebyshev.cheb2poly(row), (0, DEGREE + 1))[: DEGREE + 1] for row in np.eye(DEGREE + 1)])
+_POINTS = np.cos(np.pi * (np.arange(CHEBYSHEV_DEGREE + 1) + 0.5) / (CHEBYSHEV_DEGREE + 1))
+_FIT = np.linalg.inv(chebyshev.chebvander(_POINTS, CHEBYSHEV_DEGREE))
+_POWERS = np.array(
+    [
+        np.pad(chebyshev.cheb2poly(row), (0, CHEBYSHEV_DEGREE + 1))[: CHEBYSHEV_DEGREE + 1]
+        for row in np.eye(CHEBYSHEV_DEGREE + 1)
+    ]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,7 @@ class Integral:
 
 
 @dataclass(eq=False)
-class Table:
+class NodeTable:
     """The contours and polynomials of one model and kind, each made when first asked for."""
 
     model: RelayModel
@@ -60,7 +65,7 @@ class Table:
     def contour(self, band: int) -> Contour | None:
         """Return the contour of a band, None if there is none."""
         if band not in self.contours:
-            ends = np.exp(WIDTH * band), np.exp(WIDTH * (band + 1))
+            ends = np.exp(BAND_WIDTH * band), np.exp(BAND_WIDTH * (band + 1))
             try:
                 a = self.model.prompt + self.symbol.shift
                 found = build(self.symbol, (a, a), ends, token=False)
@@ -91,7 +96,7 @@ class Table:
     def row(self, band: int, *, exponent: bool) -> Array | None:
         """Return a band's coefficients of s^k, s from -1 to 1, the size, and kappa; None where it is not smooth."""
         if (band, exponent) not in self.rows:
-            t = np.exp(WIDTH * (band + 0.5 + 0.5 * _POINTS))
+            t = np.exp(BAND_WIDTH * (band + 0.5 + 0.5 * _POINTS))
             found = self.points(band, t, exponent=exponent)
             y, size = (found.slope, found.slope_size) if exponent else (found.value, found.size)
             self.rows[band, exponent] = None
@@ -113,14 +118,14 @@ class Table:
 
     def evaluate(self, t: Array, *, exponent: bool) -> Integral:
         """Return the integral at any t > 0."""
-        x = np.log(t) / WIDTH
+        x = np.log(t) / BAND_WIDTH
         whole = np.floor(x)
         bands, index, counts = np.unique(whole.astype(int), return_inverse=True, return_counts=True)
         result = np.full((4, t.size), np.nan)
         rows: list[list[Array | None]] = [[], []]
         for band, count in zip(bands.tolist(), counts.tolist(), strict=True):
             for kind in range(1 + exponent):
-                known = count > FEW or (band, bool(kind)) in self.rows
+                known = count > POINTS_ALONE or (band, bool(kind)) in self.rows
                 rows[kind].append(self.row(band, exponent=bool(kind)) if known else None)
         chosen = [all(row is not None for row in pair) for pair in zip(*rows[: 1 + exponent], strict=True)]
         smooth = np.array(chosen)[index]
@@ -128,9 +133,9 @@ class Table:
             at = slice(None) if smooth.all() else smooth
             s, where, ratio = 2 * (x[at] - whole[at]) - 1, index[at], self.ratio(t[at])
             for kind in range(1 + exponent):
-                table = np.array([row if row is not None else np.zeros(DEGREE + 3) for row in rows[kind]]).T
-                total = table[DEGREE][where]
-                for coefficients in table[DEGREE - 1 :: -1]:
+                table = np.array([row if row is not None else np.zeros(CHEBYSHEV_DEGREE + 3) for row in rows[kind]]).T
+                total = table[CHEBYSHEV_DEGREE][where]
+                for coefficients in table[CHEBYSHEV_DEGREE - 1 :: -1]:
                     total *= s
                     total += coefficients[where]
                 kappa = table[-1]
@@ -146,9 +151,9 @@ class Table:
 
 
 @lru_cache(maxsize=64)
-def table(model: RelayModel) -> Table:
+def table(model: RelayModel) -> NodeTable:
     """Return the table of a model, made once."""
-    return Table(model)
+    return NodeTable(model)
 
 
 def influence(model: RelayModel, t: Array, *, exponent: bool) -> Sums:

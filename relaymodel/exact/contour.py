@@ -27,18 +27,20 @@ from numpy.typing import NDArray
 from relaymodel.exact.spectrum import Symbol
 
 THETA = 0.6
-SHIFT = 32  # Stirling's series holds from here on
+STIRLING_FROM = 32  # Stirling's series holds from here on
 AGREEMENT = 1e-9  # of the sums with steps 2h and h; the error of the latter is about its square
-NEGLIGIBLE = 1e-18
+NEGLIGIBLE_NODE = 1e-18
 MOST_NODES = 6000
 NEAR_SELF = 0.25  # heads with 1 - gamma below this are taken relative to the token itself
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
-_STIRLING = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))]]
+_STIRLING_TERMS = [
+    float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))]
+]
 _lgamma = np.vectorize(math.lgamma, otypes=[float])  # of few numbers
-_DIGAMMA = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)]]
+_DIGAMMA_TERMS = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +71,20 @@ def log_gamma_quotient(x: Complex, delta: float) -> Complex:
 
     x is off the negative axis by at least 0.4 of its argument; below |x| = 32 it is raised by recurrence.
     """
-    low = np.abs(x) < SHIFT
-    raised = np.where(low, x + 2 * SHIFT, x)
+    low = np.abs(x) < STIRLING_FROM
+    raised = np.where(low, x + 2 * STIRLING_FROM, x)
     passed = np.zeros_like(raised)
     if low.any():
         at, total = x[low], np.zeros_like(raised[low])
-        for j in range(2 * SHIFT):
+        for j in range(2 * STIRLING_FROM):
             r = delta / (at + j)
             total = total + r + total * r
         passed[low] = log1p(total + 0j)
     end = raised + delta
     p, q = 1 / raised, 1 / end
     pp, qq = p * p, q * q
-    value, slope = np.full_like(raised, _STIRLING[-1]), np.zeros_like(raised)
-    for coefficient in _STIRLING[-2::-1]:  # the polynomial at qq and its divided difference between pp and qq
+    value, slope = np.full_like(raised, _STIRLING_TERMS[-1]), np.zeros_like(raised)
+    for coefficient in _STIRLING_TERMS[-2::-1]:  # the polynomial at qq and its divided difference between pp and qq
         slope = slope * pp + value
         value = value * qq + coefficient
     tail = -delta * p * q * (value + p * (p + q) * slope)
@@ -93,7 +95,7 @@ def stirling(x: Complex) -> Complex:
     """Return the tail of Stirling's series at |x| >= 32, Re x > 0."""
     inverse = 1 / x
     square = inverse * inverse
-    terms = _STIRLING if np.min(np.abs(x), initial=np.inf) < 1e3 else _STIRLING[:2]
+    terms = _STIRLING_TERMS if np.min(np.abs(x), initial=np.inf) < 1e3 else _STIRLING_TERMS[:2]
     total: Complex = np.full_like(inverse, terms[-1])
     for coefficient in terms[-2::-1]:
         total = total * square + coefficient
@@ -106,13 +108,13 @@ def exponential(a: Array, span: Array, zeta: Complex) -> Complex:
     $G = (a-\tfrac12)\log\bigl(1-\tfrac{\tau\zeta}{a(b-\zeta)}\bigr) + \zeta\log\bigl(1+\tfrac{\tau}{a-\zeta}\bigr)
     - \tau\log\bigl(1-\tfrac{\zeta}{b}\bigr)$ and Stirling's tails, $\tau = b - a$.
     """
-    low = (a < SHIFT)[:, 0]
+    low = (a < STIRLING_FROM)[:, 0]
     if not low.any():
         return _stirling_exponential(a, span, zeta)
     value = np.empty((a.shape[0], zeta.size), dtype=complex)
     if not low.all():
         value[~low] = _stirling_exponential(a[~low], span[~low], zeta)
-    far = np.abs(zeta) > 2 * SHIFT
+    far = np.abs(zeta) > 2 * STIRLING_FROM
     value[np.ix_(low, ~far)] = _raised_exponential(a[low], span[low], zeta[~far])
     if far.any():
         value[np.ix_(low, far)] = _far_exponential(a[low], span[low], zeta[far])
@@ -133,11 +135,11 @@ def _stirling_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
 
 def _raised_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
     """Return e^G where a is small and zeta is not large: by recurrence from a + 32, and b + 32 if that is small too."""
-    low = (a + span < SHIFT)[:, 0]
-    value = _stirling_exponential(a + SHIFT, np.where(low[:, None], span, span - SHIFT), zeta)
-    for j in range(SHIFT):
+    low = (a + span < STIRLING_FROM)[:, 0]
+    value = _stirling_exponential(a + STIRLING_FROM, np.where(low[:, None], span, span - STIRLING_FROM), zeta)
+    for j in range(STIRLING_FROM):
         value /= 1 - zeta / (a + j)
-    for j in range(SHIFT if low.any() else 0):
+    for j in range(STIRLING_FROM if low.any() else 0):
         value[low] *= 1 - zeta / (a[low] + span[low] + j)
     return value
 
@@ -155,18 +157,18 @@ def _far_exponential(a: Array, span: Array, zeta: Complex) -> Complex:
 
 def digamma_rise(N: Array, d: Complex) -> Complex:
     r"""Return $\psi(N+d) - \psi(N)$, shape (T, J) from a column N > 0 and a row d, Re d > 0."""
-    low = (N < SHIFT)[:, 0]
-    start = np.where(N < SHIFT, N + SHIFT, N)
+    low = (N < STIRLING_FROM)[:, 0]
+    start = np.where(N < STIRLING_FROM, N + STIRLING_FROM, N)
     end = start + d
     p, q = 1 / start, 1 / end
     value = log1p(d * p) + 0.5 * d * p * q
     pp, qq = p * p, q * q
-    tails = [np.full_like(x, _DIGAMMA[-1]) for x in (pp + 0 * qq, qq)]
-    for coefficient in _DIGAMMA[-2::-1]:
+    tails = [np.full_like(x, _DIGAMMA_TERMS[-1]) for x in (pp + 0 * qq, qq)]
+    for coefficient in _DIGAMMA_TERMS[-2::-1]:
         tails = [tail * x + coefficient for tail, x in zip(tails, (pp, qq), strict=True)]
     value += tails[0] * pp - tails[1] * qq
     if low.any():
-        for j in range(SHIFT):
+        for j in range(STIRLING_FROM):
             value[low] += d / ((N[low] + j) * (N[low] + j + d))
     return value
 
@@ -240,7 +242,7 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
         terms = np.where(np.isfinite(terms), terms, 0.0)
         if not np.all(terms.max(axis=1) > 0):
             raise ContourError
-        counts = np.any(terms > NEGLIGIBLE * terms.max(axis=1, keepdims=True), axis=0)
+        counts = np.any(terms > NEGLIGIBLE_NODE * terms.max(axis=1, keepdims=True), axis=0)
         last = coarse[np.flatnonzero(counts)[-1]] + 0.25
         step = min(0.14, 2 * np.pi * reach / 20)
         while last / step < MOST_NODES:

@@ -18,11 +18,11 @@ from typing import Any
 
 from flint import arb, fmpq, fmpz
 
-from relaymodel.exact.kernel import Kernel
+from relaymodel.exact.kernel import GammaKernel
 from relaymodel.exact.spectrum import Symbol, rational
 
 
-def bits_lost(kernel: Kernel) -> int:
+def bits_lost(kernel: GammaKernel) -> int:
     """Return about how many bits the alternating sum of balls loses."""
     a, b, steps = float(kernel.a), float(kernel.b), float(kernel.span)
     return int((math.lgamma(b) - math.lgamma(a) - math.lgamma(steps + 1)) / math.log(2) + steps) + 8
@@ -38,7 +38,7 @@ def influence_rational(found: Symbol, saturation: Fraction, P: int, t: int) -> f
     return total
 
 
-def ball(found: Symbol, kernel: Kernel, saturation: Fraction) -> arb:
+def ball(found: Symbol, kernel: GammaKernel, saturation: Fraction) -> arb:
     """Return the influence, or the weight of one token, as a ball at the current precision, without sinks."""
     a, steps = int(kernel.a.p), int(kernel.span.p)
     heads = {}

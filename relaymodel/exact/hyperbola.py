@@ -27,13 +27,13 @@ from functools import cached_property
 
 from flint import acb, arb, fmpq
 
-from relaymodel.exact.kernel import Kernel, head_front
+from relaymodel.exact.kernel import GammaKernel, head_front
 from relaymodel.exact.spectrum import Symbol, rational
 
-THETA, WIDTH = 0.75, 0.45
+BALL_ANGLE, STRIP_WIDTH = 0.75, 0.45
 PIECE = 0.25
-LONGEST = 300.0
-MOST_NODES = 100_000
+LARGEST_BAND = 300.0
+MOST_BALL_NODES = 100_000
 
 
 class NoContourError(ArithmeticError):
@@ -45,7 +45,7 @@ class Hyperbola:
     """The integrand of one symbol and kernel on hyperbolas of scale mu, in zeta = z + g*, at the current precision."""
 
     symbol: Symbol
-    kernel: Kernel
+    kernel: GammaKernel
 
     @cached_property
     def low(self) -> fmpq:
@@ -67,8 +67,8 @@ class Hyperbola:
         """The scale: the curve of the least angle crosses left of 1 or of the pole at s."""
         top = float(self.kernel.a + self.low if self.kernel.tokens else 1 + self.low)
         several = sum(any(g == self.symbol.lowest for _, g, _ in heads) for _, heads in self.symbol.layers)
-        far = (several + 1) / math.log(float(self.kernel.b) / float(self.kernel.a)) / (1 - math.sin(THETA))
-        return arb(min(0.8 * top / (1 - math.sin(THETA - WIDTH)), far))
+        far = (several + 1) / math.log(float(self.kernel.b) / float(self.kernel.a)) / (1 - math.sin(BALL_ANGLE))
+        return arb(min(0.8 * top / (1 - math.sin(BALL_ANGLE - STRIP_WIDTH)), far))
 
     @cached_property
     def constant(self) -> arb:
@@ -79,23 +79,23 @@ class Hyperbola:
         """Return the influence, without sinks, off by about 2^-bits of `size`."""
         goal = arb(max(size, 1e-300)) * arb(2) ** -bits
         last = 2.0
-        while not self.tail(THETA, last) < goal:
+        while not self.tail(BALL_ANGLE, last) < goal:
             last += 1.0
-            if last > LONGEST:
+            if last > LARGEST_BAND:
                 raise NoContourError
-        upper = sum((self.majorant(THETA + sign * WIDTH, last) for sign in (-1, 1)), arb(0))
-        step = arb(2 * math.pi * WIDTH / float((2 + upper / goal).log()))
+        upper = sum((self.majorant(BALL_ANGLE + sign * STRIP_WIDTH, last) for sign in (-1, 1)), arb(0))
+        step = arb(2 * math.pi * STRIP_WIDTH / float((2 + upper / goal).log()))
         count = math.ceil(last / float(step))
-        if count > MOST_NODES:
+        if count > MOST_BALL_NODES:
             raise NoContourError
         total = acb(0)
         for j in range(count + 1):
-            zeta, speed = self.curve(arb(THETA), step * j)
+            zeta, speed = self.curve(arb(BALL_ANGLE), step * j)
             term = speed * self.value(zeta)
             total += term / 2 if j == 0 else term
         # the terms left out are a sum over a majorant that falls, but for its first
-        rest = self.tail(THETA, last) * (1 + step * self.rate(THETA, last))
-        off = upper / ((2 * arb.pi() * arb(WIDTH) / step).exp() - 1) / 2
+        rest = self.tail(BALL_ANGLE, last) * (1 + step * self.rate(BALL_ANGLE, last))
+        off = upper / ((2 * arb.pi() * arb(STRIP_WIDTH) / step).exp() - 1) / 2
         value: arb = (total.imag * step + arb(0, (rest + off).upper())) / arb.pi()
         return value
 

@@ -11,7 +11,7 @@ from relaymodel.exact.stirling import HUGE, digamma_difference, log_gamma_ratio
 
 
 @dataclass(frozen=True)
-class Kernel:
+class GammaKernel:
     r"""$\frac{\Gamma(a-z)\,\Gamma(b-1)}{\Gamma(a-\epsilon)\,\Gamma(b-z)\,(1-z)^\epsilon}$, $b > a$.
 
     The influence has a = P + 1, b = N + 1 and $\epsilon = 1$, `tokens` false; the weight of token s on token n has

@@ -22,11 +22,11 @@ from math import comb, floor, lgamma, log
 
 from flint import arb, arb_series, ctx, fmpq
 
-from relaymodel.exact.kernel import Kernel, gamma_ratio, head_front
+from relaymodel.exact.kernel import GammaKernel, gamma_ratio, head_front
 from relaymodel.exact.spectrum import Symbol, rational
 
 MOST_POLES = 3000
-CLOSE = 64  # bits: poles closer than 2^-64 are one cluster
+CLUSTER_BITS = 64  # bits: poles closer than 2^-64 are one cluster
 WINDOW = 16  # bits without any gap above that
 
 
@@ -34,9 +34,9 @@ class SlowSeriesError(ArithmeticError):
     """The residues fall too slowly to be summed."""
 
 
-def residue_sum(found: Symbol, kernel: Kernel, bits: int) -> arb:
+def residue_sum(found: Symbol, kernel: GammaKernel, bits: int) -> arb:
     """Return the sum of all residues as a ball, what is left out below 2^-bits of what is summed."""
-    ladder = Ladder(found, kernel)
+    ladder = PoleLadder(found, kernel)
     total, summed = arb(0), fmpq(-1)
     if found.rational:
         last = max(rational(g + delta) for g, delta in found.shapes)
@@ -56,7 +56,7 @@ def residue_sum(found: Symbol, kernel: Kernel, bits: int) -> arb:
         X = ladder.line(X + max(1, min(500, floor(missing / gain))))
 
 
-def terms_needed(found: Symbol, kernel: Kernel, bits: int) -> float:
+def terms_needed(found: Symbol, kernel: GammaKernel, bits: int) -> float:
     """Return about how many poles of each ladder count to 2^-bits; infinity if too many do."""
     if found.rational:
         return float(max(delta for _, delta in found.shapes))
@@ -75,10 +75,10 @@ def terms_needed(found: Symbol, kernel: Kernel, bits: int) -> float:
     return x
 
 
-class Ladder:
+class PoleLadder:
     """The poles of one symbol, and their residues against one kernel at the current precision."""
 
-    def __init__(self, found: Symbol, kernel: Kernel) -> None:
+    def __init__(self, found: Symbol, kernel: GammaKernel) -> None:
         self.kernel = kernel
         self.shapes = sorted(found.shapes)
         self.fronts = [head_front(*shape) for shape in self.shapes]
@@ -94,7 +94,7 @@ class Ladder:
         self.kernels: dict[int, tuple[Fraction, int, arb_series]] = {}
         places = sorted({g % 1 for g, _ in self.shapes})
         self.gaps = [(b - a, a) for a, b in zip(places, [*places[1:], places[0] + 1], strict=True)]
-        power = CLOSE
+        power = CLUSTER_BITS
         while any(1 <= gap * 2**power < 2**WINDOW for gap, _ in self.gaps):
             power += WINDOW
         self.tau = Fraction(1, 2**power)  # poles closer than that are one cluster; no gap is up to 2^16 times that
@@ -248,7 +248,7 @@ class Ladder:
         return bound * value * integral / 2
 
 
-def gamma_quotient(kernel: Kernel, X: fmpq) -> arb:
+def gamma_quotient(kernel: GammaKernel, X: fmpq) -> arb:
     """Return Gamma(a + X) Gamma(b - 1) / (Gamma(start) Gamma(b + X))."""
     a = X if kernel.tokens else X + 1
     return gamma_ratio(kernel.start, a, 1)[0] / gamma_ratio(kernel.b - 1, X + 1, 1)[0]

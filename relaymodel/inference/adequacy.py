@@ -4,8 +4,11 @@ import numpy as np
 from scipy.special import fdtrc
 
 from relaymodel.inference.cells import Array, Cells
-from relaymodel.inference.regression import ROUNDING, Problem, Solution
+from relaymodel.inference.regression import RIDGE, Problem, Solution
 from relaymodel.inference.smoothing import Smooth, smooth
+
+LEVEL = 0.05
+"""A formula is adequate where what it leaves would be noise with at least this probability."""
 
 
 def lack_of_fit(problem: Problem, solution: Solution) -> float:
@@ -26,7 +29,7 @@ def smooth_misfit(cells: Cells, spline: Smooth, jacobian: Array, residual: Array
     """Return the p-value of residuals (K,) of a fit with derivatives (K, q), under the noise that a spline finds."""
     z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
     covariance = spline.noise + spline.shared
-    covariance = covariance + (1e-10 * np.diag(covariance).mean() + ROUNDING**2) * np.eye(len(covariance))
+    covariance = covariance + (1e-10 * np.diag(covariance).mean() + RIDGE**2) * np.eye(len(covariance))
     lower = np.linalg.cholesky(covariance)
     frame = np.linalg.svd(np.linalg.solve(lower, jacobian), full_matrices=False)
     own = frame[0][:, frame[1] > 1e-9 * frame[1][0]]

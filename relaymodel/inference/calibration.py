@@ -5,10 +5,10 @@ import numpy as np
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.smoothing import slopes, smooth
 
-DRAWS, POINTS = 96, 7
+DRAWS, CURVE_COUNT = 96, 7
 """How many curves are drawn, and at how many t, equally spaced in log t, they are judged."""
 
-SMALLEST, LARGEST = 0.6, 2.5
+SMALLEST, LARGEST_FACTOR = 0.6, 2.5
 """How far an error is corrected; a stronger correction would rest on draws that are unlike the curve."""
 
 
@@ -21,7 +21,7 @@ def inflation(cells: Cells, y: Array, at: Array) -> Array:
     and the rest of its distribution is taken to be the same everywhere.  Seeded, so that a curve has one answer.
     """
     rng = np.random.default_rng(len(cells.x))
-    inner = np.linspace(cells.x[0], cells.x[-1], POINTS + 2)[1:-1]
+    inner = np.linspace(cells.x[0], cells.x[-1], CURVE_COUNT + 2)[1:-1]
     fit = smooth(cells, y, inner)
     line = fit.smoother @ y
     which = np.searchsorted(np.cumsum(fit.shares), (np.arange(DRAWS) + 0.5) / DRAWS * fit.shares.sum())
@@ -36,5 +36,5 @@ def inflation(cells: Cells, y: Array, at: Array) -> Array:
     factor = np.quantile(off / typical[:, None], 0.95) / 1.96 * typical
     # draws with noise are no guide to a curve without, which the spline interpolates
     least = max(SMALLEST, min(1.0, 1.25 * fit.effective / cells.x.size))
-    factors: Array = np.interp(at, inner, np.clip(factor, least, LARGEST))
+    factors: Array = np.interp(at, inner, np.clip(factor, least, LARGEST_FACTOR))
     return factors

@@ -19,7 +19,7 @@ SIZES = np.geomspace(0.3, 30, 8)
 DAMPING = 0.5
 """Coefficients of higher powers, in units of the first and of powers of the shift."""
 
-IGNORED = 1e-5
+IGNORED_ANSWER = 1e-5
 """Answers less likely than this, against the likeliest, are left out."""
 
 
@@ -59,7 +59,7 @@ def drifting(cells: Cells, y: Array, logarithms: Sequence[Array], fit: Smooth, d
     ]
     best = max(answers, key=lambda a: float(a.evidence.max()))
     weights = np.exp(np.concatenate([a.evidence.ravel() for a in answers]) - best.evidence.max())
-    kept = weights > IGNORED
+    kept = weights > IGNORED_ANSWER
     weights = weights[kept] / weights[kept].sum()
     limit, error, share = (
         np.concatenate([part.ravel() for part in parts])[kept]

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import real, show
-from relaymodel.inference.shape import DEEPEST
+from relaymodel.inference.shape import DEEPEST_FITTED
 
 Array = NDArray[np.float64]
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "relay": (1e-3, 16.0),
-    "depth": (1.0, float(DEEPEST)),
+    "depth": (1.0, float(DEEPEST_FITTED)),
     "position": (-0.98, 4.0),
     "bias": (-1.0, 3.0),
 }

@@ -8,14 +8,13 @@ from scipy.special import fdtrc
 
 from relaymodel.curve import Curve
 from relaymodel.display import figure, table
-from relaymodel.inference.adequacy import smooth_misfit
+from relaymodel.inference.adequacy import LEVEL, smooth_misfit
 from relaymodel.inference.cells import LEAST, Array, Cells, window
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.noise import linear_errors
 from relaymodel.inference.pool import pair_errors, pool
 from relaymodel.inference.smoothing import Smooth, smooth
 
-LEVEL = 0.05
 SIGNIFICANT = 3.84
 """Square of a drift, in its errors, that a true power law exceeds one time in twenty."""
 

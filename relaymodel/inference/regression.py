@@ -14,7 +14,7 @@ from relaymodel.inference.noise import Noise, quantile
 Means = Callable[[Array], Array]
 """From parameters (p, M) to log D of the cells, shape (K, B, M), for M sets of parameters at once."""
 
-ROUNDING = 1e-8
+RIDGE = 1e-8
 """Noise in log D that is never undercut: formulas are not evaluated better."""
 
 STEP = 1e-6
@@ -199,7 +199,7 @@ class _Scan:
         shift = np.zeros_like(right)
         shift[:, moving] = np.einsum("cij,cj->ci", part, right[:, moving] / size[:, moving]) / size[:, moving]
         rest = r - np.einsum("ckbi,ci->ckb", J, shift)
-        floor = K * ROUNDING**2
+        floor = K * RIDGE**2
         rss = np.sum(rest**2, axis=1) + floor
         spread = np.sqrt(rss / freedom)
         logdet = np.linalg.slogdet(scaled + 1e-13 * np.eye(q))[1] + 2 * np.log(size).sum(axis=1)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from relaymodel.checks import positive_integer, real, series, show
 from relaymodel.curve import Curve
 from relaymodel.display import table
-from relaymodel.inference.adequacy import lack_of_fit
+from relaymodel.inference.adequacy import LEVEL, lack_of_fit
 from relaymodel.inference.cells import window
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.noise import Noise
@@ -22,13 +22,11 @@ from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]
 
-LATEST = 1e14
+LATEST_FITTED = 1e14
 """Last t of a fit: beyond it float64 does not count tokens well enough."""
 
 HUBER = 1.345
 """Residuals beyond this many standard deviations are drawn in: 95 % as efficient as least squares on normal noise."""
-
-LEVEL = 0.05
 
 LARGEST = 230.0
 """Logarithm of the largest ratio to its value that an end of a factor's interval has, 10^100."""
@@ -206,8 +204,8 @@ def fit(
         used, layers = [window(pool(curves), t_min, t_max)], (None,)
         differing = deviations(used[0])
     P = prompt_of(used[0], prompt)
-    if used[0].t[-1] > LATEST:
-        raise ValueError(f"t must be at most {LATEST:g} in a fit, got {used[0].t[-1]:g}; choose t_max")
+    if used[0].t[-1] > LATEST_FITTED:
+        raise ValueError(f"t must be at most {LATEST_FITTED:g} in a fit, got {used[0].t[-1]:g}; choose t_max")
     coordinates = Coordinates.of(relay=relay, depth=depth, position=position, bias=bias)
     factor = None if amplitude is None else float(real("amplitude", amplitude))
     if factor is not None and factor <= 0:

@@ -11,7 +11,7 @@ from relaymodel.inference.smoothing import Smooth
 HIGHEST = 8
 """Highest degree tried: beyond it rounding errors take over, even in noise-free data."""
 
-SHARES = (1.0, 0.8, 0.64, 0.51)
+LATE_PARTS = (1.0, 0.8, 0.64, 0.51)
 """Late parts of the window, as shares of its length in log t, that the limit is compared over."""
 
 
@@ -50,7 +50,7 @@ def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth) -> list[Ca
     x = -design[:, 1]
     rows: list[list[tuple[float, float]]] = []  # for each window, limit and noise at degree 0, 1, ...
     firsts: list[int] = []
-    for share in SHARES:
+    for share in LATE_PARTS:
         first = int(np.searchsorted(x, x[-1] - share * (x[-1] - x[0]) * (1 + 1e-12)))
         if rows and (x[-1] - x[first] < np.log(10) or x.size - first < LEAST + 1):
             break

@@ -8,7 +8,7 @@ from relaymodel.simulation.grid import LogGrid
 
 Array = NDArray[np.float64]
 
-DEEPEST = 64
+DEEPEST_FITTED = 64
 """Largest effective depth of a fit."""
 
 STENCIL = 6

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from relaymodel.inference.cells import ROUNDING, Array, Cells
 
-IGNORED = 1e-3
+IGNORED_CANDIDATE = 1e-3
 """Candidates less likely than this, against the likeliest, are left out."""
 
 
@@ -185,7 +185,7 @@ class _Posterior:
         evidence = cells.prior[:, None, None] - 0.5 * freedom * np.log(square)
         evidence -= np.stack([basis.logdet for basis in bases])[:, :, None]
         weights = np.exp(evidence - evidence.max(axis=(0, 1)))
-        weights[weights < IGNORED] = 0
+        weights[weights < IGNORED_CANDIDATE] = 0
         # the mean of the inverse gamma distribution, and with it the variance of Student's t
         return cls(bases, data, square / (freedom - 2), weights / weights.sum(axis=(0, 1)))
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-FIRST = 64
+FIRST_NODES = 64
 """Tokens that are nodes of their own, if nothing varies faster than t; they are multiplied by the steepest power."""
 ORDER = 20
 """Nodes of a panel."""
@@ -94,12 +94,14 @@ class LogGrid:
     last
         The largest t that will be asked for, up to 1e300.
     first
-        Tokens that are nodes of their own: `FIRST` times the steepest power of t by which what is summed varies.
+        Tokens that are nodes of their own: `FIRST_NODES` times the steepest power of t by which what is summed varies.
     rough
         Whether a function varies too fast between two tau for one panel, which is then halved; None: never.
     """
 
-    def __init__(self, last: float, *, first: int = FIRST, rough: Callable[[float, float], bool] | None = None) -> None:
+    def __init__(
+        self, last: float, *, first: int = FIRST_NODES, rough: Callable[[float, float], bool] | None = None
+    ) -> None:
         self.first = first if last > first else math.ceil(last)
         edges = [math.log(self.first)]
         while last > self.first and edges[-1] < math.log(last):

@@ -23,8 +23,8 @@ from relaymodel import (
 from relaymodel.exact import bands, finite, local_exponent_ball, token_influence_ball
 from relaymodel.exact.contour import factors, log_gamma_quotient
 from relaymodel.exact.hyperbola import Hyperbola
-from relaymodel.exact.kernel import Kernel
-from relaymodel.exact.ladder import Ladder, residue_sum
+from relaymodel.exact.kernel import GammaKernel
+from relaymodel.exact.ladder import PoleLadder, residue_sum
 from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import symbol
 from tests.exact.test_values import difference
@@ -152,7 +152,7 @@ def test_the_three_kinds_of_balls_meet(model, t):
     found = symbol(model)
     if found.constant:
         return
-    kernel = Kernel(fmpq(model.prompt + 1), fmpq(model.prompt + 1 + t))
+    kernel = GammaKernel(fmpq(model.prompt + 1), fmpq(model.prompt + 1 + t))
     with working(bits=400, order=8):
         whole = finite.ball(found, kernel, found.value_at_one)
         curve = Hyperbola(found, kernel).integral(60, max(1e-3, abs(float(whole.mid()))))
@@ -167,13 +167,13 @@ def test_the_three_kinds_of_balls_meet(model, t):
 def test_what_is_left_of_a_line_is_within_its_bound(line):
     """The bound on omitted residues holds and is not vacuous: within a factor 1e4 of the truth."""
     model = RelayModel(4, [Layer(0.7, recency=0.3), Layer(heads=[Head(0.5, 0.25, 0.6), Head(0.2, 0, -1.5)])])
-    found, kernel = symbol(model), Kernel(fmpq(5), fmpq(25))
+    found, kernel = symbol(model), GammaKernel(fmpq(5), fmpq(25))
     with working(bits=400, order=8):
-        ladder = Ladder(found, kernel)
+        ladder = PoleLadder(found, kernel)
         X = ladder.line(line)
         summed = sum((ladder.cluster(poles) for poles in ladder.clusters(fmpq(-1), X)), arb(0))
         left = abs(finite.ball(found, kernel, found.value_at_one) - summed)
-        bound = Ladder(found, kernel).remainder(X)
+        bound = PoleLadder(found, kernel).remainder(X)
         assert left < bound
         assert bound < 1e4 * left
 
@@ -188,7 +188,7 @@ def test_clusters_of_nearly_equal_exponents_cost_no_precision():
         assert difference(influence_ball(model, 10**4, 60), influence_ball(equal, 10**4, 60)) < 1e-55
     near = RelayModel(5, [Layer(1, position=Fraction(k, 2**70), recency=Fraction(1, 2)) for k in range(6)])
     with working(bits=700, order=12):
-        kernel = Kernel(fmpq(6), fmpq(106))
+        kernel = GammaKernel(fmpq(6), fmpq(106))
         whole = finite.ball(symbol(near), kernel, symbol(near).value_at_one)
         cluster = residue_sum(symbol(near), kernel, 250)
         assert cluster.overlaps(whole)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from relaymodel.simulation.grid import FIRST, LogGrid
+from relaymodel.simulation.grid import FIRST_NODES, LogGrid
 
 
 @pytest.mark.parametrize("power", [-4, -1, -0.5, 0, 1, 3])
@@ -47,7 +47,7 @@ def test_values_and_slopes_are_read_between_nodes():
     assert slopes[0, 1] == pytest.approx(7 * (values[2] - values[1]) / 2, rel=1e-13)  # a central one
 
 
-@pytest.mark.parametrize("last", [1, 5, FIRST, FIRST + 1, 256, 257])
+@pytest.mark.parametrize("last", [1, 5, FIRST_NODES, FIRST_NODES + 1, 256, 257])
 def test_the_grid_reaches_the_last_token(last):
     grid = LogGrid(last)
     assert grid.nodes[0] == 1

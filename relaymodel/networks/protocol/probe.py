@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CLEAR = 30.0  # times the rounding: what an effect must be above
-STRIDE, FARTHEST = 4.0, 4096.0  # of the biases tried: the logits of sharp heads differ by tens to thousands
+STRIDE, LARGEST_BIAS = 4.0, 4096.0  # of the biases tried: the logits of sharp heads differ by tens to thousands
 
 
 def check_bias(network: Network) -> None:
@@ -95,7 +95,7 @@ def _growth(run: Callable[[float], Array], hidden: Array, floor: Array) -> tuple
         return bool(np.max(effect(strength) / unit) > CLEAR)
 
     step = STRIDE
-    while step < FARTHEST and clear(-step if clear(0.0) else step) is clear(0.0):
+    while step < LARGEST_BIAS and clear(-step if clear(0.0) else step) is clear(0.0):
         step *= 2
     low, lowest = (-step, -step / 2) if clear(0.0) else (step / 2, step)
     if step == STRIDE:  # the other end has been tried: 0

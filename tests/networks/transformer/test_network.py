@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from relaymodel.networks.transformer import Transformer
-from relaymodel.networks.transformer.layers import ROWS, attend, rotary_angles, rotate
+from relaymodel.networks.transformer.layers import QUERIES_AT_ONCE, attend, rotary_angles, rotate
 from tests.networks.transformer.shapes import BARE, EPS, GPT2, KINDS, LLAMA, everything_random, states
 
 
@@ -93,9 +93,9 @@ def test_states_are_those_of_the_dense_reference(shape, kind, rng):
 
 def test_more_rows_than_are_handled_at_once(rng):
     """Every seam between pieces of 512 rows, in attention with and without bias and in the MLP."""
-    shape = replace(GPT2, depth=1, width=4, heads=2, context=2 * ROWS + 3)
-    network, tokens = everything_random(shape, rng), rng.integers(0, 300, 2 * ROWS + 3)
-    for bias in (None, rng.standard_normal((tokens.size, ROWS + 7))):
+    shape = replace(GPT2, depth=1, width=4, heads=2, context=2 * QUERIES_AT_ONCE + 3)
+    network, tokens = everything_random(shape, rng), rng.integers(0, 300, 2 * QUERIES_AT_ONCE + 3)
+    for bias in (None, rng.standard_normal((tokens.size, QUERIES_AT_ONCE + 7))):
         close(
             network, [x[0] for x in states(network, [tokens], bias=bias, final_norm=True)], dense(network, tokens, bias)
         )
