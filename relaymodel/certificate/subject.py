@@ -13,7 +13,7 @@ from relaymodel.certificate.runs import UNKNOWN
 from relaymodel.memory import demand_memory
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer
 from relaymodel.networks.protocol.network import Network
-from relaymodel.networks.protocol.pairs import Pairs
+from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.simulation.inputs import LogBias, bias_function
 
@@ -45,9 +45,7 @@ class Subject:
     bias: Array
 
     @classmethod
-    def of(
-        cls, network: Any, pairs: Pairs | tuple[Any, Any, Any], bias: Bias | None
-    ) -> tuple["Subject", dict[str, str]]:
+    def of(cls, network: Any, pairs: Pairs | PlainPairs, bias: Bias | None) -> tuple["Subject", dict[str, str]]:
         """Return the subject that the arguments of `certify` describe, and the facts about it."""
         plain = _plain(network)
         texts = Pairs.of(pairs).encode(network)

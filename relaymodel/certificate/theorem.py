@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from relaymodel.certificate.subject import Bias
-    from relaymodel.networks.protocol.pairs import Pairs
+    from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
     from relaymodel.progress import Report
 
 
 def certify(
     network: Any,
-    pairs: Pairs | tuple[Any, Any, Any],
+    pairs: Pairs | PlainPairs,
     *,
     bias: Bias | None = None,
     provenance: Mapping[str, str] | None = None,

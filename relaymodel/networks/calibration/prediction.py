@@ -15,7 +15,7 @@ from relaymodel.exact.residues import complete_homogeneous
 from relaymodel.model import Layer, RelayModel
 from relaymodel.networks.calibration.recursion import follow
 from relaymodel.networks.calibration.strengths import read_block
-from relaymodel.networks.protocol import Pairs
+from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.transformer import Transformer
 
 Array = NDArray[np.float64]
@@ -170,7 +170,7 @@ class Calibration:
         return table("", rows, names) + facts({"method": self.method, **self.provenance})
 
 
-def calibrate(network: Transformer, pairs: Pairs | tuple[Any, Any, Any]) -> Calibration:
+def calibrate(network: Transformer, pairs: Pairs | PlainPairs) -> Calibration:
     r"""Predict the forgetting curve of an untrained network from its weights: nothing is run, nothing is fitted.
 
     Random matrices add squares (THEORY section 5), so that inner products of states obey a recursion of their own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from relaymodel.networks.protocol.network import Network
 
 Tokens = NDArray[np.int64]
+Text = str | Sequence[int] | NDArray[np.integer]
+Texts = Text | Sequence[Text]
+"""A text or token ids, or several of them."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Generated:
         positive_integer("seed", self.seed, least=0)
         if real("temperature", self.temperature) <= 0:
             raise ValueError(f"temperature must be positive, got {show(self.temperature)}")
+
+
+PlainPairs = tuple[Texts, Texts, Texts | RandomTokens | Generated]
+"""(prompt_a, prompt_b, continuation), which stands for `Pairs` wherever these are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +87,9 @@ class Pairs:
     (1, 13, 50)
     """
 
-    prompt_a: Any
-    prompt_b: Any
-    continuation: Any
+    prompt_a: Texts
+    prompt_b: Texts
+    continuation: Texts | RandomTokens | Generated
     prompt: int | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
 
@@ -93,7 +100,7 @@ class Pairs:
             raise TypeError(f"provenance must be a mapping of facts to texts, got {show(self.provenance)}")
 
     @classmethod
-    def of(cls, pairs: Pairs | tuple[Any, Any, Any]) -> Pairs:
+    def of(cls, pairs: Pairs | PlainPairs) -> Pairs:
         """Return pairs as they are, and a tuple of three as the pairs that it describes.
 
         >>> Pairs.of("To be, or not")

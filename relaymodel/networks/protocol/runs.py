@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from relaymodel.checks import positive_integer, show
 from relaymodel.memory import demand_memory
 from relaymodel.networks.protocol.measurement import SINGLE, Measurement
 from relaymodel.networks.protocol.network import Network
-from relaymodel.networks.protocol.pairs import Pairs
+from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.protocol.probe import check_bias
 from relaymodel.networks.protocol.store import Store, fingerprint
 from relaymodel.progress import reporter
@@ -33,7 +33,7 @@ TOKENS_AT_ONCE = 256  # tokens whose differences are taken at once, in float64
 
 def measure(
     network: Network,
-    pairs: Pairs | tuple[Any, Any, Any],
+    pairs: Pairs | PlainPairs,
     *,
     bias: LogBias | Callable[[Array], Array] | None = None,
     layers: Sequence[int] | None = None,

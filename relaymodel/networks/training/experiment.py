@@ -131,10 +131,8 @@ def train(
     corpus = split(text, recipe)
     chosen = ("plain", "bias") if arms else ("plain",) if bias is None else ("bias",)
     side_by_side = min(jobs, len(chosen) * len(grown))
-    what = f"{side_by_side} at a time, " if side_by_side > 1 else ""
-    demand_memory(
-        "recipe (depth, width, context, batch)", side_by_side * recipe.memory, f"a training of this size, {what}"
-    )
+    what = "a training of this size" if side_by_side == 1 else f"{side_by_side} at a time of this size"
+    demand_memory("recipe (depth, width, context, batch)", side_by_side * recipe.memory, what)
     heavy("torch"), heavy("transformers")
     written = command(name, recipe, bias, arms, grown)
     asked = {
