@@ -76,7 +76,7 @@
     const wrong = [], given = new Map();
     for (const part of text.replace(/^#/, "").split("&").filter(Boolean)) {
       const [name, entry] = part.split("=");
-      const c = FIELDS.find((x) => x.link === name), value = c && parse(c, decodeURIComponent(entry ?? ""));
+      const c = FIELDS.find((x) => x.link === name), value = c && parse(c, decoded(entry ?? ""));
       if (c && typeof value === "number") given.set(c.key, value);
       else wrong.push(c ? `${name}: ${value.error}` : `${name} is not known here`);
     }
@@ -87,6 +87,15 @@
       reconcile("to");
     }
     return wrong;
+  }
+
+  /* The text of a link's part; as it is if it is no such part */
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
   }
 
   /* A number, or a fraction such as 2/3, within the bounds of a control; otherwise {error} */

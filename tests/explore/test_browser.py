@@ -157,10 +157,10 @@ def test_a_link_carries_the_setting(visit):
 
 
 def test_a_link_that_is_wrong_says_so(visit):
-    page = visit("#P=64&L=100&colour=red&relay=x")
+    page = visit("#P=64&L=100&colour=red&relay=%E0%A4")
     assert page.inner_text("#copied") == (
         "Left out of the link: L: from 1 to 32 only, got 100; colour is not known here; "
-        "relay: a number is needed, got x"
+        "relay: a number is needed, got %E0%A4"
     )
     assert page.evaluate("explore.state.depth") == 12
 
