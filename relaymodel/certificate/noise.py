@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.certificate.attention import Heads, sensitivity
-from relaymodel.certificate.rounding import UNIT, frobenius, gamma
+from relaymodel.certificate.rounding import SMALLEST_SAFE, UNIT, frobenius, gamma
 from relaymodel.certificate.weights import AttentionNorms
 from relaymodel.networks.transformer import Block, Transformer
 
@@ -61,6 +61,7 @@ def after_attention(
     outputs = sum(frobenius(w) for w in heads.output)
     mixing = gamma(2 * N + block.output.shape[0]) * V
     fresh = outputs * (4 * logits * V + off[2] + mixing) + gamma(4) * np.linalg.norm(x, axis=-1)
+    fresh = fresh + SMALLEST_SAFE * (1 + outputs)  # for what underflows
     bias = 0.0 if block.output_bias is None else frobenius(block.output_bias)
     change = float(moved.max()) * max(1.0, (Q * max(norms.key) + K * max(norms.query)) / heads.scale) + logits
     if not change < SMALL_CHANGE:
@@ -84,6 +85,7 @@ def after_mlp(block: Block, gain: Array, y: Array, low: Array, error: Array) -> 
     bias_size = 0.0 if block.down_bias is None else frobenius(block.down_bias)
     fresh = (16 * gamma(len(block.mlp_gain)) + gamma(len(block.down))) * down * inner
     fresh = fresh + gamma(4) * (np.linalg.norm(y, axis=-1) + down * inner + bias_size)
+    fresh = fresh + SMALLEST_SAFE * (1 + down)
     if not float(np.max(error / low)) < SMALL_CHANGE:
         return np.full_like(error, math.inf)
     return np.asarray(HIGHER * (gain * error + fresh))

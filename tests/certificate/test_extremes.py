@@ -201,3 +201,8 @@ def test_a_gain_that_makes_columns_constant_leaves_what_rounding_leaves(rng):
     distance = exact.distances(network, certificate.subject.tokens)[1]
     bound = 10 ** certificate.log10_bound("weights")
     assert all(x <= y for x, y in zip(distance[1:], bound, strict=True))
+
+
+def test_what_underflows_is_below_the_noise_floor():
+    """Values of 1e-362 behind their output matrix: the exact runs differ where the floats do not."""
+    assert check_runs(np.random.default_rng([5, 82]), SCALES)
