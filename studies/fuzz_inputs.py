@@ -152,10 +152,10 @@ def line(rng):
         words.append(name)
         if name in ("--json", "--steps", "--latex", "--version", "-h", "--help"):
             continue
-        if rng.random() < 0.12:
+        if name == "--csv":
+            words.append("-")  # and no files of odd names
+        elif rng.random() < 0.12:
             words.append(choose(rng, (*ODD, "a,b", "equal", "different", "0.3:recency=0.7", "1+2:position=1")))
-        elif name == "--csv":
-            words.append("-")
         else:
             words.append(choose(rng, [value for value in VALUES if fits(name, value)]))
     if "--t" not in words and command in ("influence", "bound", "sweep", "simulate", "control"):
