@@ -1,12 +1,12 @@
 """What curves say: exponents, limits, laws and the relay model fitted, each with an error that can be believed."""
 
-from relaymodel.inference.cells import UnderdeterminedError
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.laws import Comparison, LawFit, Needed, compare_laws
 from relaymodel.inference.limit import Limit, extrapolate_exponent
 from relaymodel.inference.local import LocalExponent, estimate_exponent
 from relaymodel.inference.power_law import PowerLaw, fit_power_law
 from relaymodel.inference.relay import RelayFit, fit
+from relaymodel.inference.window import UnderdeterminedError
 
 __all__ = [
     "Comparison",

@@ -1,59 +1,28 @@
-"""Curves prepared for estimation: grouped into cells equal in log t, with the noise correlations to try."""
+"""Curves prepared for estimation: grouped into cells equal in log t."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import real, show
 from relaymodel.curve import Curve
+from relaymodel.inference.window import LEAST, UnderdeterminedError
 
 Array = NDArray[np.float64]
 
 COUNT = 128
 """Most cells a curve is grouped into; a curve with no more points than this is used point by point."""
 
-LEAST = 6
-"""Fewest points from which an error can be estimated: a local quadratic leaves 3 degrees of freedom."""
-
 SHORTEST = 1e-6
 """Least length of log t: below it the digits of t are spent."""
 
-UNEVEN, FINEST = 1e5, float(np.finfo(float).eps)
-"""Stated errors further from their median than this factor count as if they were not; the least median there can be."""
+FINEST = float(np.finfo(float).eps)
+"""The least median of stated errors there can be, in units of the distance; its inverse is the largest."""
 
-ROUNDING = 2.0**-51
-"""Noise that any float64 distance has, relative to log D or 1."""
-
-FIRST = 16.0
-"""Where a fit starts unless told otherwise: before it the first few tokens' own words dominate."""
-
-
-SHARES = (0.25, 0.5, 0.75, 1.0)
-"""Correlated parts of the variance that are tried."""
-
-WIDTHS = (6, 5)
-"""How many correlation lengths are tried, in tokens and in log t."""
-
-
-class UnderdeterminedError(ValueError):
-    """The curve holds too little to answer; `partial` holds what could be computed.
-
-    Attributes
-    ----------
-    partial
-        `PowerLaw` where a power law could still be fitted, otherwise a float: the slope
-        -dlog D/dlog t between the first and the last point used, without an error.
-    """
-
-    def __init__(self, message: str, partial: object) -> None:
-        super().__init__(message, partial)  # both, so that it pickles
-        self.partial = partial
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+UNEVEN = 1e5
+"""Stated errors further from their median than this factor count as if they were not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +31,9 @@ class Cells:
 
     A cell covers an equal length of log t, so that a dense linear curve does not let its last octave
     outvote all the others.  `starts` (K,) indexes the first point of each cell, `sizes` (K,) counts them, `x` (K,) are
-    the mean log t.  Cells of the same t and the same profile of errors are equal: what depends on nothing else is
-    prepared once for all curves of a grid.
+    the means of log t, counted from the first point.  `relative` (K,) are the stated standard errors of a point's
+    log D.  Cells of the same t and the same profile of errors are equal: what depends on nothing else is prepared once
+    for all curves of a grid.
     """
 
     t: Array
@@ -85,42 +55,43 @@ class Cells:
     @classmethod
     def of(cls, curve: Curve) -> "Cells":
         """Group a curve; raise `UnderdeterminedError` if it holds fewer than `LEAST` points."""
-        x, y = np.log(curve.t), np.log(curve.distance)
-        if x[-1] - x[0] < SHORTEST:
+        x = _logarithm(curve.t, curve.t[0])
+        if x[-1] < SHORTEST:
             raise ValueError(
                 f"the points must span at least {SHORTEST:g} of log t for an exponent, got t = {curve.t[0]:.15g} to "
                 f"{curve.t[-1]:.15g}; take a longer window"
             )
+        slope = float((np.log(curve.distance[0]) - np.log(curve.distance[-1])) / x[-1])
         if len(curve) < LEAST:
             raise UnderdeterminedError(
                 f"the curve must hold at least {LEAST} points between t = {curve.t[0]:.6g} and {curve.t[-1]:.6g} "
                 f"for an error to be estimated, got {len(curve)}; widen the window or sample more densely",
-                partial=float(-(y[-1] - y[0]) / (x[-1] - x[0])),
+                partial=slope,
             )
         if len(curve) <= COUNT:
             starts = np.arange(len(curve))
         else:
-            cell = np.minimum((x - x[0]) * (COUNT / (x[-1] - x[0])), COUNT - 1).astype(int)
+            cell = np.minimum(x * (COUNT / x[-1]), COUNT - 1).astype(int)
             starts = np.flatnonzero(np.diff(cell, prepend=-1))
         sizes = np.diff(starts, append=len(curve)).astype(float)
         if sizes.size < LEAST:
             raise UnderdeterminedError(
                 f"the points of the curve must spread over at least {LEAST} cells equal in log t, got {sizes.size} "
                 f"between t = {curve.t[0]:.6g} and {curve.t[-1]:.6g}; leave out the points that stand alone",
-                partial=float(-(y[-1] - y[0]) / (x[-1] - x[0])),
+                partial=slope,
             )
         centre = np.add.reduceat(x, starts) / sizes
-        relative, stated = None, _stated(curve)
-        if np.any(stated > 0):
-            middle = np.median(stated[stated > 0])
-            if not FINEST < middle < 1 / FINEST:
-                raise ValueError(
-                    f"stderr must be between {FINEST:.1g} and {1 / FINEST:.1g} of the distance, got a median of "
-                    f"{middle:.3g}; leave it out if it is not known"
-                )
-            stated = np.where(stated > 0, np.clip(stated, middle / UNEVEN, middle * UNEVEN), 0)
-            square = np.add.reduceat(stated**2, starts) / sizes
-            relative = np.sqrt(_profile(centre, square))
+        stated = _stated(curve)
+        if not np.any(stated > 0):
+            return cls(curve.t, starts, sizes, centre, None)
+        middle = float(np.median(stated[stated > 0]))
+        if not FINEST < middle < 1 / FINEST:
+            raise ValueError(
+                f"stderr must be between {FINEST:.1g} and {1 / FINEST:.1g} of the distance, got a median of "
+                f"{middle:.3g}; leave it out if it is not known"
+            )
+        stated = np.where(stated > 0, np.clip(stated, middle / UNEVEN, middle * UNEVEN), 0)
+        relative = np.sqrt(_profile(centre, np.add.reduceat(stated**2, starts) / sizes))
         return cls(curve.t, starts, sizes, centre, relative)
 
     def mean(self, values: Array) -> Array:
@@ -132,6 +103,10 @@ class Cells:
         """Return the means (K,) of log D over the cells, of a curve with these t."""
         return self.mean(np.log(curve.distance))
 
+    def along(self, t: Array) -> Array:
+        """Return log t counted from the first point, as `x` is."""
+        return _logarithm(t, self.t[0])
+
     @property
     def weights(self) -> Array:
         """Lengths of log t (K,) the cells stand for, with mean 1."""
@@ -139,66 +114,41 @@ class Cells:
         return width / np.mean(width)
 
     @property
-    def nodes(self) -> Array:
-        """Two values of t a cell, shape (2 K,), a standard deviation of log t below and above its mean.
+    def unit(self) -> Array:
+        """Means of log t (K,) from -1 at the first cell to 1 at the last."""
+        return np.asarray(2 * (self.x - self.x[0]) / (self.x[-1] - self.x[0]) - 1)
 
-        The mean of a smooth function over both is that over the cell's points, up to third order of its width.
+    @cached_property
+    def nodes(self) -> tuple[Array, Array]:
+        """Two log t a cell, counted from the first point, and their weights, shape (2, K) each.
+
+        They have the first three moments of log t over the cell's points, so that the mean of a smooth function is that
+        over these points up to fourth order of the cell's width.
         """
-        spread = np.sqrt(np.maximum(0.0, self.mean(np.log(self.t) ** 2) - self.x**2)) * (self.sizes > 1)
-        return np.asarray(np.exp(np.concatenate([self.x - spread, self.x + spread])))
+        deviation = self.along(self.t) - np.repeat(self.x, self.sizes.astype(int))
+        variance = self.mean(deviation**2)
+        spread = np.sqrt(variance)
+        flat = spread < 1e-12  # a single point, up to rounding
+        skew = np.where(flat, 0, self.mean(deviation**3) / np.where(flat, 1, spread) ** 3) / 2
+        root = np.sqrt(1 + skew**2)
+        places = self.x + spread * np.stack([skew - root, skew + root])
+        return places, np.stack([1 + skew / root, 1 - skew / root]) / 2
 
-    def correlations(self) -> Iterator[tuple[float, Array]]:
-        r"""Yield candidates for the noise of the cell means: correlation length, covariance (K, K).
-
-        A point's noise is white in part, and in part correlated along t:
-        $\langle \epsilon_t \epsilon_{t'} \rangle = (1-\phi)\,\delta_{tt'} + \phi\, e^{-d(t, t')/\tau}$, times the
-        points' own variances if the curve has a stderr.  The distance d is in tokens, which is what the noise of one
-        run is correlated in, or in log t, as with noise of the prompts that fades along the curve.  The correlation
-        length is that of the first kind, the integral of the correlation: $(1 - \phi)$ times the spacing plus
-        $2 \phi\tau$, the tokens that are worth one independent point; of the second kind likewise, in tokens at the
-        middle of the curve.
-        """
-        scale = 1.0 if self.relative is None else np.outer(self.relative, self.relative)
-        white = np.diag(1 / self.sizes)
-        spacing = float(np.min(np.diff(self.t)))
-        yield spacing, white * scale
-        longest = (self.t[-1] - self.t[0]) / 8
-        for tau in np.geomspace(2 * spacing, longest, WIDTHS[0]) if longest > 2 * spacing else ():
-            smooth = self._averaged(float(tau))
-            for phi in SHARES:
-                yield (1 - phi) * spacing + 2 * phi * tau, ((1 - phi) * white + phi * smooth) * scale
-        distance = np.abs(self.x[:, None] - self.x[None, :])
-        centre = float(np.exp((self.x[0] + self.x[-1]) / 2))
-        closest = float(np.median(np.diff(self.x)))
-        for tau in np.geomspace(closest, (self.x[-1] - self.x[0]) / 6, WIDTHS[1]):
-            smooth = np.exp(-distance / tau)
-            for phi in SHARES:
-                yield (1 - phi) * spacing + 2 * phi * tau * centre, ((1 - phi) * white + phi * smooth) * scale
+    def over(self, values: NDArray[np.floating[Any]]) -> Array:
+        """Return the means (K, ...) over the cells of a function with values (2 K, ...) at the nodes, raveled."""
+        weights = self.nodes[1]
+        return np.asarray(np.einsum("jk,jk...->k...", weights, values.reshape(*weights.shape, *values.shape[1:])))
 
     @property
-    def prior(self) -> Array:
-        """Log prior weights of the candidates: half for white noise, a quarter each for noise along t and log t."""
-        along = 0 if (self.t[-1] - self.t[0]) / 8 <= 2 * float(np.min(np.diff(self.t))) else WIDTHS[0] * len(SHARES)
-        fades = WIDTHS[1] * len(SHARES)
-        return np.asarray(np.log(np.concatenate([[2.0], np.full(along, 1 / max(along, 1)), np.full(fades, 1 / fades)])))
+    def times(self) -> Array:
+        """The nodes' t, shape (2 K,)."""
+        return np.asarray(self.t[0] * np.exp(self.nodes[0].ravel()))
 
-    def _averaged(self, tau: float) -> Array:
-        """Return exp(-|t - t'|/tau) averaged over pairs of cells (K, K); the exponential factorises."""
-        ends = np.append(self.starts[1:], self.t.size) - 1
-        first, last = self.t[self.starts], self.t[ends]
-        cell = np.repeat(np.arange(self.sizes.size), self.sizes.astype(int))
-        forward = self.mean(np.exp((self.t - last[cell]) / tau))
-        backward = self.mean(np.exp((first[cell] - self.t) / tau))
-        gap = np.maximum(first[None, :] - last[:, None], 0)  # from row cell to a later column cell
-        upper = np.triu(forward[:, None] * np.exp(-gap / tau) * backward[None, :], 1)
-        # within a cell the points are as good as equally spaced
-        inside = np.ones_like(first)
-        for k in np.flatnonzero(self.sizes > 1):
-            n = int(self.sizes[k])
-            lag = np.arange(1, n)
-            inside[k] = (1 + 2 * np.sum((1 - lag / n) * np.exp(-lag * (last[k] - first[k]) / ((n - 1) * tau)))) / n
-        averaged: Array = upper + upper.T + np.diag(inside)
-        return averaged
+
+def _logarithm(t: Array, first: float) -> Array:
+    """Return log(t/first), to the last digit where t hardly differs from it."""
+    ratio = (t - first) / first
+    return np.asarray(np.where(ratio < 1, np.log1p(np.minimum(ratio, 1)), np.log(t) - np.log(first)))
 
 
 def _stated(curve: Curve) -> Array:
@@ -224,30 +174,3 @@ def _profile(x: Array, square: Array) -> Array:
     kernel = np.exp(exponent - exponent.max(axis=1, keepdims=True))
     smoothed: Array = np.exp(kernel @ np.log(square[known]) / kernel.sum(axis=1))
     return smoothed * np.mean(square[known] / smoothed[known])
-
-
-def part(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
-    """Return the part of the curve from `t_min` to `t_max`, both checked; None leaves an end open."""
-    return curve.window(_end("t_min", t_min), _end("t_max", t_max))
-
-
-def _end(name: str, t: float | None) -> float | None:
-    if t is None:
-        return None
-    try:
-        return float(real(name, t))
-    except OverflowError:
-        raise ValueError(f"{name} must be at most {np.finfo(float).max:.2g}, got {show(t)}") from None
-
-
-def window(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
-    """Return the part of the curve to fit: from `t_min`, by default from t = 16, to `t_max`, by default the end.
-
-    The default start is 16 if at least a decade and `LEAST` points remain from there on; otherwise it is
-    the curve's first point.
-    """
-    used = part(curve, t_min, t_max)
-    if t_min is not None:
-        return used
-    rest = np.count_nonzero(used.t >= FIRST)
-    return used.window(t_min=FIRST) if rest >= LEAST and used.t[-1] >= 10 * FIRST else used

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from relaymodel.curve import Curve
 from relaymodel.display import table
-from relaymodel.inference.cells import Cells, UnderdeterminedError, window
+from relaymodel.inference.cells import Cells
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.parameters import Coordinates
 from relaymodel.inference.pool import pool
 from relaymodel.inference.problem import prompt_of, starting_points
 from relaymodel.inference.regression import Problem, Solution, least_difference, solve
 from relaymodel.inference.shape import Shape
+from relaymodel.inference.window import UnderdeterminedError, window
 
 Array = NDArray[np.float64]
 
@@ -213,7 +214,7 @@ def compare_laws(
             partial=float(-(y[-1] - y[0]) / (cells.x[-1] - cells.x[0])),
         )
     left_out = {}
-    laws = [power_law(), power_law_and_constant(float(cells.x[0]))]
+    laws = [power_law(), power_law_and_constant(float(np.log(used.t[0])))]
     if used.t[0] > 1:
         laws.append(log_power())
     else:
@@ -307,10 +308,10 @@ def relay_law(prompt: int) -> Law:
 
 
 def _problem(law: Law, cells: Cells, y: Array) -> Problem:
-    log = law.log(cells.nodes)
+    log = law.log(cells.times)
 
     def means(theta: Array) -> Array:
-        return np.asarray(log(theta).reshape(2, cells.x.size, 1, -1).mean(axis=0))
+        return cells.over(log(theta)[:, None])
 
     return Problem(cells, y[:, None], means, np.array(law.low), np.array(law.high))
 

@@ -8,13 +8,14 @@ import numpy as np
 from relaymodel.checks import positive_integer, real
 from relaymodel.curve import Curve
 from relaymodel.display import figure, table
-from relaymodel.inference.cells import LEAST, Cells, UnderdeterminedError, window
-from relaymodel.inference.drift import Drift, drifting
+from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.pool import pool
 from relaymodel.inference.power_law import fit_power_law
-from relaymodel.inference.series import HIGHEST, fit_series, truncation
-from relaymodel.inference.smoothing import smooth
+from relaymodel.inference.series import BETTER, HIGHEST, fit_series, truncation
+from relaymodel.inference.settling import Settled, settling
+from relaymodel.inference.spline import smooth
+from relaymodel.inference.window import LEAST, UnderdeterminedError, window
 from relaymodel.model import RelayModel
 
 EARLIEST = 2.0
@@ -28,6 +29,9 @@ WIDEST = 1.0
 
 MISFIT = 0.01
 """Below this p-value a curve is not taken for one whose exponent drifts in a few powers of 1/log t."""
+
+PROMPTS = (1.0, 4.0, 16.0)
+"""Prompt lengths that are tried if it is not known, in units of the first t."""
 
 FOLLOWED, QUIET = 0.7, 1e-9
 """A curve has next to no noise if a spline with more parameters than this share of the cells follows it, or if its
@@ -84,6 +88,7 @@ class Limit(Estimate):
             ("error from cutting the series", f"{self.truncation:.2g}"),
             ("degree in 1/log", self.degree),
             ("window", f"t = {self.window[0]:.6g} to {self.window[1]:.6g}, {self.points} points"),
+            *(("note", caveat) for caveat in self.caveats),
             ("method", self.method),
         ]
         return table("Limit of the exponent", [*rows, *self.provenance.items()])
@@ -237,43 +242,67 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
     noisy = fit.effective < FOLLOWED * cells.x.size and fit.scatter > QUIET
     terms = DEGREE if degree is None else degree
     if noisy and cells.x.size >= terms + LEAST:
-        logarithms = [np.log(used.t / used.t[0]), *([np.log1p(used.t / prompt)] if prompt else [])]
-        drift = drifting(cells, y, logarithms, fit, terms)
+        # of a prompt of unknown length, several are tried
+        last = used.t[-1] / 100
+        prompts = [prompt] if prompt else [used.t[0] * factor for factor in PROMPTS if used.t[0] * factor < last]
+        logarithms = [np.log(used.t / used.t[0]), *(np.log((p + used.t) / (p + used.t[0])) for p in prompts)]
+        drift = settling(cells, y, logarithms, 2 if prompt else 1, fit, terms)
         if drift.p_value >= MISFIT:
-            return _of_drift(drift, used, prompt, name, terms)
-    candidates = [c for c in fit_series(cells, y, np.log(used.t + prompt), fit) if degree in (None, c.degree)]
-    best = min(candidates, key=lambda c: c.total, default=None)
-    if best is None:
+            return _of_drift(drift, cells, y, used, prompt, name, terms)
+    found = fit_series(cells, y, np.log(used.t + prompt), fit, degree)
+    if not found:
         raise UnderdeterminedError(
             "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "
             f"tried; the window ends at t = {used.t[-1]:.6g}, before the exponent settles towards a limit: take a "
             "longer curve, or state the prompt length",
             partial=fit_power_law(used, t_min=float(used.t[0])),
         )
-    if best.total > WIDEST:
-        raise _refused(figure(best.value, best.total), used)
+    best = min(found, key=lambda c: (c.residual > BETTER * min(other.residual for other in found), c.total))
+    cut, forms = best.truncation, [best.form]
+    for other in found:
+        if other is not best and other.residual < BETTER * best.residual and other.total < WIDEST:
+            cut = max(cut, abs(other.value - best.value))
+            forms.append(other.form)
+    total = float(np.hypot(best.noise, cut))
+    if total > WIDEST:
+        raise _refused(figure(best.value, total), used)
     start = int(cells.starts[best.first])
     return Limit(
         value=best.value,
-        stderr=best.total,
-        lower=best.value - 1.96 * best.total,
-        upper=best.value + 1.96 * best.total,
+        stderr=total,
+        lower=best.value - 1.96 * total,
+        upper=best.value + 1.96 * total,
+        caveats=_plateau(cells, y),
         noise_stderr=best.noise,
-        truncation=best.truncation,
+        truncation=cut,
         degree=best.degree,
         window=(float(used.t[start]), float(used.t[-1])),
         points=len(used) - start,
         prompt=prompt,
-        method=f"generalised least squares in powers of 1/log({name})",
+        method=f"generalised least squares in powers of {' or '.join(forms)}, of {name}",
         provenance=curve.provenance,
     )
 
 
-def _of_drift(drift: Drift, used: Curve, prompt: int, name: str, degree: int) -> Limit:
+def _plateau(cells: Cells, y: Array) -> tuple[str, ...]:
+    """Return what is to be said of a curve that has fallen, and does not over the last fifth of its window."""
+    x = cells.x[-1] - (cells.x[-1] - cells.x[0]) * np.array([1.0, 0.8, 0.6, 0.2, 0.1, 0.0])
+    found = smooth(cells, y, x)
+    error = np.sqrt(found.variance + found.lasting)
+    early, late = found.alpha[:3], found.alpha[3:]
+    still = np.all(np.abs(late) < np.maximum(1.96 * error[3:], 0.02)) and np.all(
+        late + 1.96 * error[3:] < early.max() / 2
+    )
+    if not (still and early.max() > 3 * error[int(np.argmax(early))]):
+        return ()
+    return (f"the curve is flat at its end: a plateau from t = {cells.t[0] * np.exp(x[3]):.2g} on, as far as it goes",)
+
+
+def _of_drift(drift: Settled, cells: Cells, y: Array, used: Curve, prompt: int, name: str, degree: int) -> Limit:
     if drift.stderr > WIDEST:
         raise _refused(figure(drift.value, drift.stderr), used)
     noise = min(drift.noise, drift.stderr)
-    logarithm = f"1/log t or 1/log({name})" if prompt else "1/log t"
+    powers = " or ".join({"log t": f"1/log({name})", "t": f"1/({name})"}[form] for form in drift.forms)
     return Limit(
         value=drift.value,
         stderr=drift.stderr,
@@ -285,7 +314,8 @@ def _of_drift(drift: Drift, used: Curve, prompt: int, name: str, degree: int) ->
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
         prompt=prompt,
-        method=f"powers of {logarithm} with a normal prior, averaged by restricted likelihood",
+        caveats=_plateau(cells, y),
+        method=f"powers of {powers} with a normal prior, averaged by restricted likelihood",
         provenance=used.provenance,
     )
 

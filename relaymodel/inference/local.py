@@ -9,12 +9,20 @@ from numpy.typing import ArrayLike
 from relaymodel.checks import demand, series
 from relaymodel.curve import Curve
 from relaymodel.display import figure, table
-from relaymodel.inference.calibration import inflation
-from relaymodel.inference.cells import Array, Cells, part
+from relaymodel.inference.cells import Array, Cells
+from relaymodel.inference.noise import Noise
 from relaymodel.inference.pool import pair_errors, pool
-from relaymodel.inference.smoothing import smooth
+from relaymodel.inference.spline import slopes, smooth
+from relaymodel.inference.window import part
 
-POINTS = 41
+POINT_COUNT = 41
+"""At how many t, equally spaced in log t, exponents are given unless told otherwise."""
+
+DRAWS, JUDGED = 96, 7
+"""How many curves are drawn, and at how many t, equally spaced in log t, they are judged."""
+
+SMALLEST, LARGEST_FACTOR = 0.6, 2.5
+"""How far an error is corrected; a stronger correction would rest on draws that are unlike the curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +31,8 @@ class LocalExponent:
 
     Attributes
     ----------
-    t, alpha, stderr
-        Shape (M,).
+    t, value, stderr, lower, upper
+        Shape (M,): where, exponents (also `alpha`), standard errors and 95 % intervals.
     scatter
         Standard deviation of one point's log D about the smooth curve.
     correlation_length
@@ -37,13 +45,28 @@ class LocalExponent:
     """
 
     t: Array
-    alpha: Array
+    value: Array
     stderr: Array
     scatter: float
     correlation_length: float
     bandwidth: float
     method: str = "quintic smoothing spline in log t, restricted likelihood; errors calibrated by a bootstrap"
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alpha(self) -> Array:
+        """The exponents."""
+        return self.value
+
+    @property
+    def lower(self) -> Array:
+        """Lower ends (M,) of the 95 % intervals."""
+        return self.value - 1.96 * self.stderr
+
+    @property
+    def upper(self) -> Array:
+        """Upper ends (M,) of the 95 % intervals."""
+        return self.value + 1.96 * self.stderr
 
     def __repr__(self) -> str:
         first, last = (figure(self.alpha[i], self.stderr[i]) for i in (0, -1))
@@ -105,7 +128,7 @@ def estimate_exponent(
     """
     used = part(pool(curve), t_min, t_max)
     if t is None:
-        at = np.geomspace(used.t[0], used.t[-1], POINTS)
+        at = np.geomspace(used.t[0], used.t[-1], POINT_COUNT)
         at[-1] = used.t[-1]
     else:
         at = series("t", t)
@@ -117,17 +140,47 @@ def estimate_exponent(
         )
     cells = Cells.of(used)
     y = cells.log(used)
-    fit = smooth(cells, y, np.log(at))
+    fit = smooth(cells, y, cells.along(at))
     if used.pairs is None:
-        variance = fit.variance * inflation(cells, y, np.log(at)) ** 2 + fit.lasting
+        variance = fit.variance * inflation(cells, y, cells.along(at)) ** 2 + fit.lasting
     else:
         variance = fit.bias + pair_errors(used, cells, fit.functional) ** 2
     return LocalExponent(
         t=at,
-        alpha=fit.alpha,
+        value=fit.alpha,
         stderr=np.sqrt(variance),
         scatter=fit.scatter,
         correlation_length=fit.correlation_length,
         bandwidth=float(np.log(used.t[-1] / used.t[0])) / fit.effective,
         provenance=used.provenance,
     )
+
+
+def inflation(cells: Cells, y: Array, at: Array) -> Array:
+    """Return the factors (M,) that make 1.96 standard errors of local exponents 95 % intervals.
+
+    `at` (M,) is log t, counted as the cells' is.
+
+    The fit, smoothed once more lest noise that it follows be taken for the curve's, is drawn again with noise of its
+    candidates by their probability.  Each draw is fitted, and what counts is how many errors its exponents are off: a
+    parametric bootstrap of the pivot (Beran, Biometrika 74, 457 (1987)).  Its root mean square varies along the curve,
+    and the rest of its distribution is taken to be the same everywhere.  Seeded, so that a curve has one answer.
+    """
+    rng = np.random.default_rng(len(cells.x))
+    inner = np.linspace(cells.x[0], cells.x[-1], JUDGED + 2)[1:-1]
+    fit = smooth(cells, y, inner)
+    line = fit.smoother @ y
+    which = np.searchsorted(np.cumsum(fit.shares), (np.arange(DRAWS) + 0.5) / DRAWS * fit.shares.sum())
+    white = rng.standard_normal((cells.x.size, DRAWS))
+    noise = np.empty_like(white)
+    for kind in np.unique(which):
+        drawn = which == kind
+        noise[:, drawn] = Noise.single(fit.kinds[kind]).roots[0] @ white[:, drawn]
+    alpha, variance = slopes(cells, (fit.smoother @ line)[:, None] + noise, inner)
+    off = np.abs(alpha - (line @ fit.functional)[:, None]) / np.sqrt(variance)
+    typical = np.sqrt(np.mean(off**2, axis=1))
+    factor = np.quantile(off / typical[:, None], 0.95) / 1.96 * typical
+    # draws with noise are no guide to a curve without, which the spline interpolates
+    least = max(SMALLEST, min(1.0, 1.25 * fit.effective / cells.x.size))
+    factors: Array = np.interp(at, inner, np.clip(factor, least, LARGEST_FACTOR))
+    return factors

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import fdtrc
 
 from relaymodel.curve import Curve
 from relaymodel.display import figure, table
-from relaymodel.inference.adequacy import LEVEL, smooth_misfit
-from relaymodel.inference.cells import LEAST, Array, Cells, window
+from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.estimate import Estimate
-from relaymodel.inference.noise import linear_errors
+from relaymodel.inference.gls import LEVEL, linear_errors, misfit, rounding
+from relaymodel.inference.noise import Noise
 from relaymodel.inference.pool import pair_errors, pool
-from relaymodel.inference.smoothing import Smooth, smooth
+from relaymodel.inference.spline import Smooth, smooth
+from relaymodel.inference.window import LEAST, window
 
 SIGNIFICANT = 3.84
 """Square of a drift, in its errors, that a true power law exceeds one time in twenty."""
@@ -146,26 +146,34 @@ def fit_power_law(
     line = np.stack([np.ones(n), -cells.x], axis=1)
     normal = np.linalg.inv(line.T @ (weights[:, None] * line))
     functional = normal @ line.T * weights
+    floor, level = float(rounding(y[:, None])[0]), float(y[0])
+    y = y - level  # of a constant the slope is 0 to the last digit
+    residual = y - line @ (functional @ y)
+    functional[0] += np.log(used.t[0]) * functional[1]  # the line is counted from the first t, the amplitude from 1
     log_amplitude, alpha = functional @ y
-    residual = y - line @ (log_amplitude, alpha)
+    log_amplitude += level
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
-    drift, drift_stderr, p_value = _bend(cells, y, fit.noise, fit.shared, fit.freedom)
+    covariance = fit.noise + fit.shared
+    drift = _drift(cells)
+    bend, bend_stderr = float(drift @ y) + 0.0, float(np.sqrt(drift @ covariance @ drift))
+    p_value = misfit(line, residual, cells.unit, covariance, fit.freedom)
     each: tuple[float, ...] = ()
     if used.pairs is not None:
         variance = pair_errors(used, cells, functional.T) ** 2
-        each = tuple(float(functional[1] @ cells.mean(row)) for row in np.log(used.pairs))
+        each = tuple(float(functional[1] @ cells.mean(row - row[0])) for row in np.log(used.pairs))
     else:
         design = line if p_value >= LEVEL else _polynomial(cells, y, fit)
         variance = np.diag(functional @ fit.shared @ functional.T)
         if design is None:
             variance = variance + np.diag(functional @ fit.noise @ functional.T)
         else:  # polynomials leave the noise more room than a spline does, which follows some of it
-            variance = variance + linear_errors(cells, y, design, functional.T) ** 2
-    misfit = max(0.0, drift**2 - SIGNIFICANT * drift_stderr**2) / 12
+            variance = variance + linear_errors(Noise.of(cells), y, design, functional.T, floor=floor) ** 2
+    drifting = max(0.0, bend**2 - SIGNIFICANT * bend_stderr**2) / 12
     with np.errstate(over="ignore"):
         amplitude = float(np.exp(log_amplitude))
-    centre = float(weights @ cells.x) / n  # a misfit of alpha turns the line about its middle
-    value, stderr = float(alpha) + 0.0, float(np.sqrt(variance[1] + misfit))
+    centre = float(np.log(used.t[0]) + weights @ cells.x / n)  # a drift turns the line about its middle
+    spread = float(np.sqrt(variance[0] + drifting * centre**2))
+    value, stderr = float(alpha) + 0.0, float(np.sqrt(variance[1] + drifting))
     return PowerLaw(
         value=value,
         stderr=stderr,
@@ -175,11 +183,11 @@ def fit_power_law(
         noise_stderr=float(np.sqrt(variance[1])),
         naive_stderr=float(naive),
         amplitude=amplitude,
-        amplitude_stderr=amplitude * float(np.sqrt(max(variance[0] + misfit * centre**2, 1e-300))),
+        amplitude_stderr=amplitude * spread if spread else 0.0,  # an amplitude beyond float64 times 0 is not a number
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
-        drift=drift,
-        drift_stderr=drift_stderr,
+        drift=bend,
+        drift_stderr=bend_stderr,
         p_value=p_value,
         adequate=p_value >= LEVEL,
         scatter=fit.scatter,
@@ -190,30 +198,19 @@ def fit_power_law(
 
 def _polynomial(cells: Cells, y: Array, fit: Smooth) -> Array | None:
     """Return the powers of log t (K, q) that describe a curve, the fewest of up to 5, or None."""
-    z = 2 * (cells.x - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
     for degree in range(2, min(5, cells.x.size - LEAST) + 1):
-        design = np.polynomial.legendre.legvander(z, degree)
-        residual = y - design @ np.linalg.lstsq(design, y)[0]
-        if smooth_misfit(cells, fit, design, residual) >= LEVEL:
+        design = np.asarray(np.polynomial.legendre.legvander(cells.unit, degree), dtype=np.float64)
+        residual: Array = y - design @ np.linalg.lstsq(design, y)[0]
+        if misfit(design, residual, cells.unit, fit.noise + fit.shared, fit.freedom) >= LEVEL:
             return design
     return None
 
 
-def _bend(cells: Cells, y: Array, noise: Array, shared: Array, freedom: int) -> tuple[float, float, float]:
-    """Return the drift of the exponent over the window, its error, and the p-value of its being none."""
-    covariance = noise + shared
-    # deviations shared along t alone are smooth, and leave float64 no inverse; white noise this small changes nothing
-    covariance += 1e-10 * np.diag(covariance).mean() * np.eye(len(covariance))
-    z = 2 * (np.log(cells.t) - cells.x[0]) / (cells.x[-1] - cells.x[0]) - 1
-    basis = np.stack([cells.mean(column) for column in np.polynomial.legendre.legvander(z, 3).T], axis=1)
+def _drift(cells: Cells) -> Array:
+    """Return what makes of log D (K,) the change of the exponent over the window, by a quadratic of least squares."""
+    powers = cells.over(
+        np.polynomial.legendre.legvander(np.interp(cells.nodes[0].ravel(), cells.x[[0, -1]], [-1, 1]), 2)
+    )
     root = np.sqrt(cells.weights)
     # P2 has slopes -3 and 3 at the ends of the window, and dz/dlog t = 2/width
-    drift = -12 / (cells.x[-1] - cells.x[0]) * np.linalg.pinv(basis[:, :3] * root[:, None])[2] * root
-    lower = np.linalg.cholesky(covariance)
-    directions = np.linalg.qr(np.linalg.solve(lower, basis))[0][:, 2:]
-    gain = float(np.sum((directions.T @ np.linalg.solve(lower, y)) ** 2)) / 2
-    return (
-        float(drift @ y) + 0.0,
-        float(np.sqrt(drift @ covariance @ drift)),
-        float(fdtrc(2, freedom, gain)),
-    )
+    return np.asarray(-12 / (cells.x[-1] - cells.x[0]) * np.linalg.pinv(powers * root[:, None])[2] * root)

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import positive_integer
 from relaymodel.curve import Curve
-from relaymodel.inference.cells import Cells, UnderdeterminedError
+from relaymodel.inference.cells import Cells
 from relaymodel.inference.parameters import Coordinates
 from relaymodel.inference.regression import Problem
 from relaymodel.inference.shape import Shape
+from relaymodel.inference.window import UnderdeterminedError
 
 Array = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def relay_problem(
     """Return the regression of curves on the same t by the relay model."""
     cells = Cells.of(curves[0])
     y = np.stack([cells.log(curve) for curve in curves], axis=1)
-    shape = _cached(prompt, cells.nodes.tobytes())
+    shape = _cached(prompt, cells.times.tobytes())
     offset = 0.0 if amplitude is None else float(np.log(amplitude))
     depths = [np.nan if layer is None else float(layer) for layer in layers]
 
@@ -40,7 +41,7 @@ def relay_problem(
         given = np.repeat(depths, M)
         depth = np.where(np.isnan(given), tiled["depth"], given)
         log = shape.log_influence(tiled["relay"], depth, tiled["position"], tiled["bias"]) + offset
-        return np.asarray(log.reshape(2, -1, B, M).mean(axis=0))
+        return cells.over(log.reshape(-1, B, M))
 
     low, high = coordinates.bounds
     problem = Problem(cells, y, means, low, high, free=amplitude is None)

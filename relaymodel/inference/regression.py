@@ -9,7 +9,8 @@ from scipy.optimize import OptimizeResult, brentq, least_squares
 from scipy.special import stdtrit
 
 from relaymodel.inference.cells import Array, Cells
-from relaymodel.inference.noise import Noise, quantile
+from relaymodel.inference.gls import IGNORED, quantile
+from relaymodel.inference.noise import Noise
 
 Means = Callable[[Array], Array]
 """From parameters (p, M) to log D of the cells, shape (K, B, M), for M sets of parameters at once."""
@@ -21,7 +22,6 @@ STEP = 1e-6
 IDLE = 1e-12
 """A parameter that moves the fit by less than this, in units of another that moves it, does not move it."""
 
-IGNORED = 1e-3
 LEAP = 1.0
 
 

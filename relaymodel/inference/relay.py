@@ -9,15 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from relaymodel.checks import positive_integer, real, series, show
 from relaymodel.curve import Curve
 from relaymodel.display import table
-from relaymodel.inference.adequacy import LEVEL, lack_of_fit
-from relaymodel.inference.cells import window
 from relaymodel.inference.estimate import Estimate
+from relaymodel.inference.gls import LEVEL, misfit
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.parameters import BOUNDS, Coordinates, outward, slope
 from relaymodel.inference.pool import deviations, pool
 from relaymodel.inference.problem import prompt_of, relay_problem, starting_points
 from relaymodel.inference.regression import Problem, Solution, fixed, profile, shifts, solve
 from relaymodel.inference.shape import Shape
+from relaymodel.inference.spline import smooth
+from relaymodel.inference.window import window
 from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]
@@ -226,7 +227,7 @@ def fit(
     natural = np.array([slope(name, estimates[name].value) for name in coordinates.moving])
     p = problem.size
     covariance = solution.covariance[:p, :p]
-    p_value = lack_of_fit(problem, solution)
+    p_value = _lack_of_fit(problem, solution)
     correlation = None
     if {"relay", "depth"} <= set(coordinates.moving):
         i, j = coordinates.moving.index("relay"), coordinates.moving.index("depth")
@@ -309,6 +310,18 @@ def _robust(
         problem = Problem(problem.cells, y, problem.means, problem.low, problem.high, problem.free)
         solution = solve(problem, noise, [solution.theta])
     return problem, solution
+
+
+def _lack_of_fit(problem: Problem, solution: Solution) -> float:
+    """Return the p-value of the curves' deviations from the model: of several, the smallest times their number."""
+    found = []
+    for b, y in enumerate(problem.y.T):
+        spline = smooth(problem.cells, y, np.empty(0))
+        covariance = spline.noise + spline.shared
+        found.append(
+            misfit(solution.jacobian[:, b], solution.residual[:, b], problem.cells.unit, covariance, spline.freedom)
+        )
+    return min(1.0, min(found) * len(found))
 
 
 def _estimates(problem: Problem, noise: Noise, solution: Solution, coordinates: Coordinates) -> dict[str, Estimate]:

@@ -5,8 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from relaymodel.inference.cells import LEAST, ROUNDING, Array, Cells
-from relaymodel.inference.smoothing import Smooth
+from relaymodel.inference.cells import Array, Cells
+from relaymodel.inference.gls import gls, rounding
+from relaymodel.inference.noise import Noise
+from relaymodel.inference.spline import Smooth
+from relaymodel.inference.window import LEAST
 
 HIGHEST = 8
 """Highest degree tried: beyond it rounding errors take over, even in noise-free data."""
@@ -15,15 +18,30 @@ LATE_PARTS = (1.0, 0.8, 0.64, 0.51)
 """Late parts of the window, as shares of its length in log t, that the limit is compared over."""
 
 
+POWERS = np.geomspace(0.1, 2, 14)
+"""Powers t^-delta tried for corrections that are powers of t; a curve without noise tells neighbours apart."""
+
+ORDERS = 4
+"""Most multiples of delta among the powers."""
+
+BETTER = 200.0
+"""A form that leaves residuals smaller by this factor is the curve's own."""
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """The limit by a series of one degree over the cells from `first` on, and the two parts of its error."""
+    """The limit by a series of one degree over the cells from `first` on, and the two parts of its error.
+
+    `form` is what it is a series in, `residual` the root mean square of what that leaves of log D, at its best.
+    """
 
     value: float
     noise: float
     truncation: float
     degree: int
     first: int
+    residual: float
+    form: str
 
     @property
     def total(self) -> float:
@@ -37,8 +55,8 @@ def truncation(values: list[float]) -> float:
     return float(sum(changes) * (2 if len(changes) == 1 else 1))
 
 
-def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth) -> list[Candidate]:
-    """Return candidates for the limit, of every degree and window whose series has begun to converge.
+def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth, degree: int | None) -> list[Candidate]:
+    """Return the best candidate for the limit of each form whose series has begun to converge, of one degree or any.
 
     `logarithm` (T,) is log t, or log(P + t), at the curve's points.  Degrees next to which the changes grow, by more
     than noise explains, are left out: their last changes say nothing of the rest.
@@ -46,9 +64,21 @@ def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth) -> list[Ca
     # Integrals of (log t)^-k over log t, up to factors, averaged over cells as log D is.
     ratio = logarithm / logarithm[0]
     terms = [np.ones_like(ratio), -logarithm, np.log(ratio), *(ratio ** (1 - k) for k in range(2, HIGHEST + 1))]
-    design = np.stack([cells.mean(term) for term in terms], axis=1)
-    x = -design[:, 1]
-    rows: list[list[tuple[float, float]]] = []  # for each window, limit and noise at degree 0, 1, ...
+    forms = {"1/log": [np.stack([cells.mean(term) for term in terms], axis=1)]}
+    decays = [[np.exp(-k * d * (logarithm - logarithm[0])) for k in range(1, ORDERS + 1)] for d in POWERS]
+    forms["1/t"] = [np.stack([cells.mean(term) for term in (*terms[:2], *decay)], axis=1) for decay in decays]
+    found = []
+    for form, designs in forms.items():
+        candidates = [c for c in _converging(form, designs, y, fit) if degree in (None, c.degree)]
+        if candidates:
+            found.append(min(candidates, key=lambda c: c.total))
+    return found
+
+
+def _converging(form: str, designs: list[Array], y: Array, fit: Smooth) -> list[Candidate]:
+    """Return the candidates of one form, of every degree and window; of several designs, those with least residuals."""
+    x = -designs[0][:, 1]
+    rows: list[list[_Limit]] = []  # for each window, limit and noise at degree 0, 1, ...
     firsts: list[int] = []
     for share in LATE_PARTS:
         first = int(np.searchsorted(x, x[-1] - share * (x[-1] - x[0]) * (1 + 1e-12)))
@@ -56,46 +86,55 @@ def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth) -> list[Ca
             break
         late = slice(first, None)
         firsts.append(first)
-        rows.append(_limits(design[late], y[late], fit.noise[late, late], fit.shared[late, late]))
+        noise = Noise.single(fit.noise[late, late])
+        each = [_limits(design[late], y[late], noise, fit.shared[late, late]) for design in designs]
+        rows.append([min(same, key=lambda limit: limit.residual) for same in zip(*each, strict=True)])
+    residual = min(limit.residual for limit in rows[0])
     candidates = []
     for i, (first, limits) in enumerate(zip(firsts, rows, strict=True)):
         grows = _growing(limits)
         for d in range(1, len(limits)):
             if grows[d] or grows[d + 1]:
                 continue
-            value, error = limits[d]
-            cut = truncation([v for v, _ in limits[: d + 1]])
+            value = limits[d].value
+            cut = truncation([limit.value for limit in limits[: d + 1]])
             if i + 1 < len(rows) and d < len(rows[i + 1]):
-                cut = max(cut, 2 * abs(value - rows[i + 1][d][0]))
+                cut = max(cut, 2 * abs(value - rows[i + 1][d].value))
             elif i > 0:
-                cut = max(cut, abs(value - rows[i - 1][d][0]))
-            candidates.append(Candidate(value, error, cut, d, first))
+                cut = max(cut, abs(value - rows[i - 1][d].value))
+            candidates.append(Candidate(value, limits[d].error, cut, d, first, residual, form))
     return candidates
 
 
-def _growing(limits: list[tuple[float, float]]) -> list[bool]:
+@dataclass(frozen=True)
+class _Limit:
+    value: float
+    error: float
+    residual: float
+
+
+def _growing(limits: list[_Limit]) -> list[bool]:
     """Return for each degree, and for one more, whether its change exceeds the one before by more than two errors."""
     grows = [False, False]
-    for (a, _), (b, small), (c, large) in zip(limits, limits[1:], limits[2:], strict=False):
-        grows.append(abs(c - b) - 2 * large > abs(b - a) + 2 * small)
+    for a, b, c in zip(limits, limits[1:], limits[2:], strict=False):
+        grows.append(abs(c.value - b.value) - 2 * c.error > abs(b.value - a.value) + 2 * b.error)
     return [*grows, False]
 
 
-def _limits(design: Array, y: Array, noise: Array, shared: Array) -> list[tuple[float, float]]:
-    """Return the limit and its noise error at degree 0, 1, ... by generalised least squares."""
-    lower = np.linalg.cholesky(noise)
-    data = np.linalg.solve(lower, y)
-    white = np.linalg.solve(lower, design)
-    size = np.linalg.norm(white, axis=0)
-    floor = np.sum(np.linalg.solve(lower, ROUNDING * np.maximum(1, np.abs(y))) ** 2)
+def _limits(design: Array, y: Array, noise: Noise, shared: Array) -> list[_Limit]:
+    """Return the limit, its noise error and the residual at degree 0, 1, ... by generalised least squares."""
+    floor = rounding(y[:, None])
+    unit = float(np.median(np.diagonal(noise.covariances[0])))
     found = []
-    for columns in range(2, min(HIGHEST, y.size - LEAST) + 3):
-        scaled = white[:, :columns] / size[:columns]
-        inverse = np.linalg.pinv(scaled, rcond=1e-14)
-        coefficients = inverse @ data
-        square = np.sum((data - scaled @ coefficients) ** 2) + floor
-        row = np.linalg.solve(lower.T, inverse[1])
+    y = (y - y[0])[:, None]
+    for columns in range(2, min(design.shape[1], y.size - LEAST + 2) + 1):
+        size = np.linalg.norm(design[:, :columns], axis=0)
+        prepared = gls(design[:, :columns] / size, noise)
+        row = prepared.flat[0, 1]
         # the noise is scaled to the residuals; the factor is the variance of Student's t
-        variance = square / (y.size - columns - 2) * np.sum(inverse[1] ** 2) + row @ shared @ row
-        found.append((float(coefficients[1] / size[1]), float(np.sqrt(variance) / size[1])))
+        square = float(prepared.posterior(y, floor=floor / unit).square[0, 0, 0])
+        variance = square / (prepared.freedom - 2) * prepared.normal[0, 1, 1] + row @ shared @ row
+        left = y[:, 0] - design[:, :columns] / size @ (prepared.flat[0] @ y[:, 0])
+        residual = float(np.sqrt(np.mean(left**2) + np.mean(floor)))
+        found.append(_Limit(float((row @ y)[0] / size[1]), float(np.sqrt(variance) / size[1]), residual))
     return found

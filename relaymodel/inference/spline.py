@@ -1,15 +1,17 @@
 """A smoothing spline in log t whose bandwidth and noise correlation are chosen together by the data."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.inference.cells import ROUNDING, Array, Cells
+from relaymodel.inference.cells import Array, Cells
+from relaymodel.inference.gls import Gls, Posterior, gls, rounding
+from relaymodel.inference.noise import Noise
 
-IGNORED_CANDIDATE = 1e-3
-"""Candidates less likely than this, against the likeliest, are left out."""
+RATIOS = 32
+"""How many ratios of walk to noise are tried: over the 20 decades there can be, four a decade of bandwidth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,122 +74,61 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
     the variance holds the noise, the smoothing bias and the uncertainty of the bandwidth.  Generalised
     cross-validation would not do: it takes correlated noise for signal.
     """
-    posterior, target = _Posterior.of(cells, y[:, None]), _Target.of(cells, at)
+    posterior, target = (
+        _prepared(cells).posterior((y - y[0])[:, None], floor=rounding(y[:, None])),
+        _Target.of(cells, at),
+    )
     readers = _readers(target, posterior)
     slope, variance = _read(target, posterior, readers, y[:, None])
     n, width = cells.x.size, cells.x[-1] - cells.x[0]
-    noise, smoother = np.zeros((n, n)), np.eye(n)
-    functional = np.zeros((n, at.size))
-    kinds, shares = [], []
-    scale = length = effective = 0.0
-    for c, (rows, reader) in readers.items():
-        basis, weight = posterior.bases[c], posterior.weights[c, :, 0]
-        share = float(weight @ posterior.scale[c, :, 0])
-        kinds.append(share / weight.sum() * basis.covariance)
-        shares.append(float(weight.sum()))
-        noise += share * basis.covariance
-        scale += share
-        length += shares[-1] * basis.length
-        effective += float(weight @ (3 + np.sum(1 - 1 / basis.shrunk, axis=1)))
-        smoother -= basis.covariance @ (basis.vectors * (weight @ (1 / basis.shrunk))) @ basis.vectors.T
-        functional += basis.vectors @ np.einsum("r,rcm->cm", weight[rows], reader.added)
-    shared = _shared(cells, scale, n - 3)
-    functional = -(target.plain + functional) / width
+    smoother, functional = np.eye(n), np.zeros((n, at.size))
+    prepared, candidates = posterior.gls, posterior.gls.noise.only(list(readers))
+    chances = posterior.weights[list(readers), :, 0]
+    # the mean of the inverse gamma distribution, and with it the variance of Student's t
+    scales = posterior.square[list(readers), :, 0] / (n - 5)
+    shares, variances = chances.sum(axis=1), np.sum(chances * scales, axis=1)
+    for (c, (rows, reader)), weight, R in zip(readers.items(), chances, candidates.covariances, strict=True):
+        vectors, shrunk = prepared.vectors[c], prepared.shrunk[c]
+        smoother -= R @ (vectors * (weight @ (1 / shrunk))) @ vectors.T
+        functional += vectors @ np.einsum("r,rcm->cm", weight[rows], reader.added)
+    scale = float(np.sum(variances / candidates.units))
     point = 1.0 if cells.relative is None else float(np.median(cells.relative))
     return Smooth(
         alpha=0.0 - slope[:, 0] / width,
         variance=variance[:, 0] / width**2,
         smoother=smoother,
-        noise=noise,
-        shared=shared,
+        noise=np.einsum("c,ckl->kl", variances, candidates.covariances),
+        shared=_shared(cells, scale, n - 3),
         candidates=tuple(readers),
-        kinds=np.stack(kinds),
-        shares=np.array(shares),
+        kinds=candidates.covariances * (variances / shares)[:, None, None],
+        shares=shares,
         scatter=point * float(np.sqrt(scale)),
-        correlation_length=float(length),
+        correlation_length=float(shares @ candidates.lengths),
         freedom=n - 3,
-        effective=effective,
-        functional=functional,
+        effective=float(np.sum(chances * (3 + np.sum(1 - 1 / prepared.shrunk[list(readers)], axis=2)))),
+        functional=-(target.plain + functional) / width,
     )
 
 
 def slopes(cells: Cells, y: Array, at: Array) -> tuple[Array, Array]:
     """Return exponents and their variances, each (M, N), for N curves y (K, N) at log t = `at` (M,)."""
-    target, posterior = _Target.of(cells, at), _Posterior.of(cells, y)
+    target, posterior = _Target.of(cells, at), _prepared(cells).posterior(y - y[:1], floor=rounding(y))
     slope, variance = _read(target, posterior, _readers(target, posterior), y)
     width = cells.x[-1] - cells.x[0]
     return -slope / width, variance / width**2
 
 
-@dataclass(frozen=True, eq=False)
-class _Basis:
-    """The contrasts F in which one noise covariance (K, K) is the identity and the random walk is diagonal (K, F).
-
-    For a grid (Q,) of ratios of random walk to noise: `shrunk` (Q, F) the variances of the contrasts, `logdet` (Q,)
-    half the logarithm of their determinant.  `length` is the noise's correlation length.
-    """
-
-    vectors: Array
-    ratios: Array
-    shrunk: Array
-    logdet: Array
-    covariance: Array
-    length: float
-
-    @classmethod
-    def of(cls, contrasts: Array, kernel: Array, R: Array, length: float) -> "_Basis":
-        lower = np.linalg.cholesky(contrasts.T @ R @ contrasts)
-        half = np.linalg.solve(lower, contrasts.T)  # not SciPy's: two BLAS thread pools by turns cost tenfold
-        values, rotation = np.linalg.eigh(half @ kernel @ half.T)
-        values, vectors = np.maximum(values, 0), half.T @ rotation
-        # From a bend of a cell's noise, lest one below notice be called absent, to interpolation: no further, as that
-        # would count it many times over.  1e14 is where float64 ends.
-        ratios = np.geomspace(len(R) / values[-1], min(1e14, 100 / max(values[0], 1e-14)), 32)
-        shrunk = 1 + ratios[:, None] * values
-        logdet = np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(np.log(shrunk), axis=1)
-        return cls(vectors, ratios, shrunk, logdet, R, length)
-
-    def rows(self, used: NDArray[np.intp]) -> "_Basis":
-        """Return the basis for some of the ratios."""
-        return replace(self, ratios=self.ratios[used], shrunk=self.shrunk[used], logdet=self.logdet[used])
-
-
 @lru_cache(maxsize=4)
-def _bases(cells: Cells) -> tuple[_Basis, ...]:
+def _prepared(cells: Cells) -> Gls:
+    """Return the spline as a regression: a quadratic, and a walk whose ratio to the noise is tried on a grid."""
     powers, kernel = _walk(cells)
-    contrasts = np.linalg.qr(powers, mode="complete")[0][:, 3:]
-    return tuple(_Basis.of(contrasts, kernel, R, length) for length, R in cells.correlations())
-
-
-@dataclass(frozen=True, eq=False)
-class _Posterior:
-    """N curves in the bases of all candidates C for the noise.
-
-    `data` (C, F, N) are the contrasts, `scale` (C, Q, N) the mean variance of the noise, `weights` (C, Q, N) the
-    probabilities of noise and bandwidth, for each curve.
-    """
-
-    bases: tuple[_Basis, ...]
-    data: Array
-    scale: Array
-    weights: Array
-
-    @classmethod
-    def of(cls, cells: Cells, y: Array) -> "_Posterior":
-        bases = _bases(cells)
-        rounding = (ROUNDING * np.maximum(1, np.abs(y).max(axis=0))) ** 2
-        if cells.relative is not None:
-            rounding /= np.median(cells.relative) ** 2
-        data = np.stack([basis.vectors.T @ y for basis in bases])
-        freedom = data.shape[1]
-        square = np.stack([(1 / basis.shrunk) @ found**2 for basis, found in zip(bases, data, strict=True)])
-        square += freedom * rounding
-        evidence = cells.prior[:, None, None] - 0.5 * freedom * np.log(square)
-        evidence -= np.stack([basis.logdet for basis in bases])[:, :, None]
-        weights = np.exp(evidence - evidence.max(axis=(0, 1)))
-        weights[weights < IGNORED_CANDIDATE] = 0
-        # the mean of the inverse gamma distribution, and with it the variance of Student's t
-        return cls(bases, data, square / (freedom - 2), weights / weights.sum(axis=(0, 1)))
+    values, vectors = np.linalg.eigh(kernel)
+    prepared = gls(powers, Noise.of(cells)).loaded(vectors * np.sqrt(np.maximum(values, 0)))
+    # From a bend of a cell's noise, lest one below notice be called absent, to interpolation: no further, as that would
+    # count it many times over.  1e14 is where float64 ends.
+    least, most = prepared.values[:, 0], prepared.values[:, -1]
+    ends = len(kernel) / most, np.minimum(1e14, 100 / np.maximum(least, 1e-14))
+    return prepared.sized(np.geomspace(*ends, RATIOS, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +150,8 @@ class _Target:
         where, (powers, kernel) = _unit(cells, at), _walk(cells)
         changes = np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
         plain = np.asarray(np.linalg.pinv(powers).T @ changes)
-        nodes = _unit(cells, np.log(cells.nodes))
-        cross: Array = _sloped(where[None, :], nodes[:, None]).reshape(2, cells.x.size, at.size).mean(axis=0)
+        nodes = _unit(cells, cells.nodes[0].ravel())
+        cross = cells.over(_sloped(where[None, :], nodes[:, None]))
         walk: Array = where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0)
         return cls(plain, kernel, cross, walk)
 
@@ -230,10 +171,11 @@ class _Reader:
     left: Array
 
     @classmethod
-    def of(cls, basis: _Basis, target: _Target) -> "_Reader":
-        R, shrunk, ratio, plain = basis.covariance, basis.shrunk[:, :, None], basis.ratios[:, None, None], target.plain
-        along = basis.vectors.T @ (target.cross - target.kernel @ plain)
-        across = basis.vectors.T @ (R @ plain)
+    def of(cls, prepared: Gls, c: int, rows: NDArray[np.intp], target: _Target) -> "_Reader":
+        R, vectors, plain = prepared.noise.covariances[c], prepared.vectors[c], target.plain
+        shrunk, ratio = prepared.shrunk[c, rows, :, None], prepared.sizes[c, rows, None, None]
+        along = vectors.T @ (target.cross - target.kernel @ plain)
+        across = vectors.T @ (R @ plain)
         added = (ratio * along - across) / shrunk
         own = np.sum(plain * (R @ plain), axis=0)
         error = ratio[:, 0] * target.walk + own - np.sum(added**2 * shrunk, axis=1)
@@ -244,37 +186,35 @@ class _Reader:
 _Readers = dict[int, tuple[NDArray[np.intp], _Reader]]
 
 
-def _readers(target: _Target, posterior: _Posterior) -> _Readers:
+def _readers(target: _Target, posterior: Posterior) -> _Readers:
     """Return for each candidate that is likely at all its likely ratios, and what kriging makes of them."""
     likely: NDArray[np.bool_] = np.any(posterior.weights > 0, axis=2)
-    found = {}
-    for c in np.flatnonzero(likely.any(axis=1)).tolist():
-        rows = np.flatnonzero(likely[c])
-        found[c] = rows, _Reader.of(posterior.bases[c].rows(rows), target)
-    return found
+    rows = {c: np.flatnonzero(likely[c]) for c in np.flatnonzero(likely.any(axis=1)).tolist()}
+    return {c: (found, _Reader.of(posterior.gls, c, found, target)) for c, found in rows.items()}
 
 
-def _read(target: _Target, posterior: _Posterior, readers: _Readers, y: Array) -> tuple[Array, Array]:
+def _read(target: _Target, posterior: Posterior, readers: _Readers, y: Array) -> tuple[Array, Array]:
     """Return slopes and their variances, each (M, N), in units of the curve's length of log t.
 
     Of the smoothing bias there are two accounts: what it is on average over random walks, which is far more than
     smooth curves have, and what smoothing the fit once more would do, beyond what noise alone does.  The second counts
     where noise is a fair part of the error, and the first where it is none of it: such residuals say nothing.
     """
-    means, variances, shares = [], [], []
+    weights, means, variances, shares = posterior.weights, [], [], []
     told = max(0.0, 1 - 4 / posterior.data.shape[1])  # a few residuals tell nothing of a bias
     for c, (rows, reader) in readers.items():
-        data, scale = posterior.data[c], posterior.scale[c, rows, None]  # (F, N), (Q, 1, N)
+        data, scale = posterior.data[c], posterior.square[c, rows, None] / (posterior.gls.freedom - 2)
         again = (np.swapaxes(reader.left, 1, 2) @ data) ** 2 - scale * np.sum(reader.left**2, axis=1)[:, :, None]
         trust = (told * (1 - (1 - reader.random / reader.error) ** 2))[:, :, None]
         bias = trust * np.maximum(again, 0) + (1 - trust) * scale * (reader.error - reader.random)[:, :, None]
         means.append(np.swapaxes(reader.added, 1, 2) @ data)
         variances.append(scale * reader.random[:, :, None] + bias)
-        shares.append(posterior.weights[c, rows, None])
+        shares.append(weights[c, rows, None])
     share, added = np.concatenate(shares), np.concatenate(means)
     mean = np.sum(share * added, axis=0)
     variance = np.sum(share * (np.concatenate(variances) + (added - mean) ** 2), axis=0)
-    return target.plain.T @ y + mean, np.maximum(variance, 0)
+    # of a constant the slope is 0 to the last digit
+    return target.plain.T @ (y - y[:1]) + mean, np.maximum(variance, 0)
 
 
 def _unit(cells: Cells, x: Array) -> Array:
@@ -286,9 +226,9 @@ def _unit(cells: Cells, x: Array) -> Array:
 @lru_cache(maxsize=4)
 def _walk(cells: Cells) -> tuple[Array, Array]:
     """Return the means over the cells of a quadratic's powers (K, 3), and the covariance (K, K) of the walk's."""
-    z, K = _unit(cells, np.log(cells.nodes)), cells.x.size
-    powers = np.stack([np.ones_like(z), z, z * z], axis=1).reshape(2, K, 3).mean(axis=0)
-    return powers, _integrated(z[:, None], z[None, :]).reshape(2, K, 2, K).mean(axis=(0, 2))
+    z = _unit(cells, cells.nodes[0].ravel())
+    powers = cells.over(np.stack([np.ones_like(z), z, z * z], axis=1))
+    return powers, cells.over(cells.over(_integrated(z[:, None], z[None, :])).T)
 
 
 def _integrated(s: Array, t: Array) -> Array:

@@ -1,0 +1,108 @@
+"""Curves grouped into cells, with what they state of their errors."""
+
+import numpy as np
+import pytest
+
+from relaymodel import Curve, RelayModel, influence
+from relaymodel.inference import estimate_exponent, extrapolate_exponent, fit, fit_power_law
+from tests.inference.curves import log_integers
+
+
+class TestStatedErrors:
+    t = np.arange(1.0, 513.0)
+
+    def test_a_slope_is_hardly_known_from_seven_points(self, rng):
+        scores = []
+        for _ in range(150):
+            t = np.geomspace(16, 160, 7)
+            local = estimate_exponent(Curve(t, t**-0.5 * np.exp(0.05 * rng.standard_normal(7))), [16.0, 50.0])
+            scores.append((local.alpha - 0.5) / local.stderr)
+        assert np.all(np.mean(np.abs(scores) < 1.96, axis=0) > 0.84)
+
+    def test_the_calibration_multiplies_the_error(self, rng, monkeypatch):
+        curve = Curve(self.t, self.t**-0.4 * np.exp(0.1 * rng.standard_normal(self.t.size)))
+        errors = []
+        for factor in (1.0, 2.0):
+            monkeypatch.setattr("relaymodel.inference.local.inflation", lambda *_, factor=factor: factor)
+            errors.append(estimate_exponent(curve, [30.0, 300.0]).stderr)
+        assert errors[1] == pytest.approx(2 * errors[0])
+
+    def test_noisy_part_weighs_less(self, rng):
+        relative = np.where(self.t < 100, 0.003, 0.3)
+        D = self.t**-0.4 * np.exp(relative * rng.standard_normal(self.t.size))
+        told = estimate_exponent(Curve(self.t, D, relative * D), [20.0])
+        untold = estimate_exponent(Curve(self.t, D), [20.0])
+        assert told.stderr[0] < untold.stderr[0] / 3
+        assert abs(told.alpha[0] - 0.4) < 3 * told.stderr[0]
+
+    @pytest.mark.parametrize("estimate", [fit_power_law, extrapolate_exponent])
+    def test_deviations_common_to_all_t_count(self, rng, estimate):
+        # pairs differ by a factor each: a stderr of 10 %, of which the scatter along t shows 1 % only
+        D = self.t**-0.4 * np.exp(0.01 * rng.standard_normal(self.t.size))
+        narrow, wide = estimate(Curve(self.t, D, 0.01 * D)), estimate(Curve(self.t, D, 0.1 * D))
+        assert wide.noise_stderr > 3 * narrow.noise_stderr
+        assert wide.noise_stderr < 0.5
+
+    def test_stated_errors_from_few_pairs_are_smoothed(self, rng):
+        # from two pairs a stderr scatters over decades, and is 0 now and then; the weights must not follow it
+        t, ratios = log_integers(1, 2048, 50), []
+        for _ in range(15):
+            scatter = np.abs(rng.standard_normal(t.size))
+            scatter[[7, 30]] = 0
+            D = t**-0.4 * np.exp(0.05 * rng.standard_normal(t.size))
+            told, untold = estimate_exponent(Curve(t, D, 0.05 * scatter * D)), estimate_exponent(Curve(t, D))
+            ratios.append(told.stderr / untold.stderr)
+        assert np.mean((np.array(ratios) > 0.4) & (np.array(ratios) < 2.5)) > 0.9
+
+    @pytest.mark.parametrize("part", [slice(0, 100), slice(30, 31)])
+    @pytest.mark.parametrize("factor", [1e-100, 1e-8, 1e8])
+    def test_absurdly_uneven_errors_break_nothing(self, rng, part, factor):
+        D = self.t**-0.4 * np.exp(0.02 * rng.standard_normal(self.t.size))
+        stated = 0.02 * D
+        stated[part] *= factor
+        assert np.all(np.isfinite(estimate_exponent(Curve(self.t, D, stated)).stderr))
+        assert fit_power_law(Curve(self.t, D, stated)).alpha == pytest.approx(0.4, abs=0.3)
+
+    def test_a_stderr_of_zero_everywhere_is_none(self):
+        D = self.t**-0.4
+        assert repr(fit_power_law(Curve(self.t, D, 0 * D))) == repr(fit_power_law(Curve(self.t, D)))
+
+
+class TestExtremes:
+    """Curves at the ends of what float64 holds: finite answers, and right ones."""
+
+    @pytest.mark.parametrize("estimate", [estimate_exponent, fit_power_law, extrapolate_exponent])
+    @pytest.mark.parametrize("last", [1e18, 1e20, 1e300])
+    def test_t_beyond_what_counts_tokens(self, rng, estimate, last):
+        t = np.geomspace(16, last, 60)
+        for sigma in (0, 0.05):
+            found = estimate(Curve(t, t**-0.5 * np.exp(sigma * rng.standard_normal(60))))
+            value = np.atleast_1d(found.value)
+            assert np.all(np.abs(value - 0.5) < 4 * np.atleast_1d(found.stderr) + 1e-9)
+            assert np.all(np.isfinite(found.stderr))
+
+    @pytest.mark.parametrize("start", [1.7e9, 1e6])
+    def test_a_constant_on_time_stamps_has_the_exponent_0(self, start):
+        t = start + 60.0 * np.arange(200)
+        curve = Curve(t, np.full(200, 0.37))
+        assert fit_power_law(curve).value == 0
+        assert estimate_exponent(curve).value.tolist() == [0.0] * 41
+
+    @pytest.mark.parametrize("where", [0, 7, 30, 59])
+    @pytest.mark.parametrize("factor", [30.0, 1e4, 1e12])
+    def test_one_point_with_a_huge_error_does_not_ruin_the_rest(self, rng, where, factor):
+        t = np.geomspace(16, 1e4, 60)
+        D = t**-0.6 * np.exp(0.02 * rng.standard_normal(60))
+        stated = 0.02 * D
+        stated[where] *= factor
+        D[where] *= np.exp(0.02 * min(factor, 200) * 1.5)
+        found, local = fit_power_law(Curve(t, D, stated)), estimate_exponent(Curve(t, D, stated), [100.0])
+        assert abs(found.value - 0.6) < 4 * found.stderr < 0.06
+        assert found.provenance["left out of the fit"].startswith("1 points")
+        assert abs(local.value[0] - 0.6) < 4 * local.stderr[0] < 0.3
+
+    def test_a_million_points_are_grouped_first(self):
+        t = np.arange(1.0, 1e6 + 1)
+        found = fit(Curve(t, influence(RelayModel.uniform(64, 6, 0.5), t), provenance={"prompt": "64"}), depth=6)
+        assert found.relay.value == pytest.approx(0.5, rel=1e-4)
+        assert found.predict(t).shape == t.shape

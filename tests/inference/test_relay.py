@@ -1,0 +1,227 @@
+"""The relay model fitted to curves."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from relaymodel import Curve, RelayModel, influence, local_exponent
+from relaymodel.inference import (
+    UnderdeterminedError,
+    fit,
+)
+from tests.inference.curves import DENSE, SPARSE, biased_curve, curve_of
+
+
+class TestFit:
+    @pytest.mark.parametrize("t", [SPARSE, DENSE], ids=["sparse", "dense"])
+    @pytest.mark.parametrize(("depth", "relay", "prompt"), [(2, 0.5, 64), (6, 0.5, 64), (12, 0.2, 10), (5, 2.0, 3)])
+    def test_noise_free_curves_give_their_parameters(self, t, depth, relay, prompt):
+        found = fit(curve_of(depth, relay, t, prompt=prompt))
+        assert found.depth.value == pytest.approx(depth, rel=1e-4)
+        assert found.relay.value == pytest.approx(relay, rel=1e-3)
+        assert found.amplitude[0].value == pytest.approx(3, rel=3e-3)
+        assert found.model.depth == depth
+        assert found.model.layers[0].relay == pytest.approx(relay, rel=1e-5)
+        assert found.names == ("relay", "depth")
+        assert found.adequate
+
+    @pytest.mark.parametrize(("position", "depth"), [(-0.5, 3), (0.7, 2)])
+    def test_position(self, position, depth):
+        found = fit(curve_of(depth, 0.5, position=position), depth=depth, position=None)
+        assert found.position.value == pytest.approx(position, abs=1e-4)
+        assert found.relay.value == pytest.approx(0.5, rel=1e-3)
+
+    @pytest.mark.parametrize("beta", [0.5, 1.3])
+    def test_bias(self, beta):
+        found = fit(biased_curve(4, 0.5, beta), prompt=64, depth=4, bias=None, amplitude=1)
+        assert found.bias.value == pytest.approx(beta, abs=1e-5)
+        assert found.relay.value == pytest.approx(0.5, rel=1e-5)
+        assert not found.amplitude[0].fitted
+
+    def test_prediction_and_exponent(self):
+        found = fit(curve_of(6, 0.5))
+        t = np.array([1000.0, 1.0, 30.0])  # in any order, beyond the window
+        model = RelayModel.uniform(64, 6, 0.5)
+        assert found.predict(t) == pytest.approx(3 * influence(model, t), rel=1e-6)
+        assert found.local_exponent(t) == pytest.approx(local_exponent(model, t), abs=1e-4)
+
+    def test_strength_and_depth_trade_off_and_it_says_so(self, rng):
+        found = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)))
+        assert found.trade_off < -0.99
+        assert "trade off" in found.identifiability
+        assert not (found.depth.identified and found.relay.identified)
+        assert "not determined" in found.identifiability
+        held = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)), depth=6)
+        assert held.trade_off is None
+        assert held.relay.identified
+
+    @pytest.mark.parametrize("seed", [0, 1, 2, 16])
+    def test_one_layer_does_not_tell_strength_from_factor(self, seed):
+        t = np.geomspace(16, 4096, 40)
+        wiggle = 0.02 * np.random.default_rng(seed).standard_normal(40)
+        curve = Curve(t, 64 / (64 + t) * np.exp(wiggle), provenance={"prompt": "64"})
+        for found in (fit(curve, depth=1), fit({1: curve}), fit(curve)):
+            assert not found.relay.identified
+            assert not found.amplitude[0].identified
+            assert (found.relay.lower, found.relay.upper) == pytest.approx((1e-3, 16))
+            assert "relay" in found.identifiability
+        assert found.depth.lower <= 1.0001 < found.depth.upper
+
+    @pytest.mark.parametrize("factor", [1e-300, 1e200])
+    def test_the_unit_of_distance_is_free(self, rng, factor):
+        curve = curve_of(6, 0.5, wiggle=0.02 * rng.standard_normal(SPARSE.size))
+        scaled = Curve(curve.t, factor * curve.distance, provenance=curve.provenance)
+        before, after = fit(curve, depth=6), fit(scaled, depth=6)
+        assert after.relay.upper == pytest.approx(before.relay.upper, rel=1e-4)
+        for name in ("lower", "value", "upper"):
+            assert getattr(after.amplitude[0], name) / factor == pytest.approx(
+                getattr(before.amplitude[0], name), rel=1e-3
+            )
+
+    def test_a_factor_without_end_is_not_determined(self, rng):
+        t = np.geomspace(16, 60, 12)
+        open_ends = 0
+        for _ in range(6):
+            curve = Curve(t, np.exp(0.3 * rng.standard_normal(12)), provenance={"prompt": "64"})
+            factor = fit(curve).amplitude[0]
+            reaches = factor.lower < 1e-99 * factor.value or factor.upper > 1e99 * factor.value
+            assert factor.identified != reaches
+            open_ends += reaches
+        assert open_ends > 0
+
+    @pytest.mark.parametrize("power", [0.25, 0.6, 0.9])
+    def test_a_curve_beyond_the_bounds_is_still_followed(self, rng, power):
+        # no relay model of 1 to 64 layers is a power law: parameters end at a bound, and the factor must go with them
+        curve = Curve(
+            SPARSE, 5 * SPARSE**-power * np.exp(0.01 * rng.standard_normal(SPARSE.size)), provenance={"prompt": "64"}
+        )
+        found = fit(curve)
+        part = curve.window(*found.window)
+        ratio = np.log(part.distance / found.predict(part.t))
+        assert abs(np.mean(ratio)) < 0.1 * np.ptp(np.log(part.distance))
+        amplitude = found.amplitude[0]
+        assert amplitude.lower <= amplitude.value <= amplitude.upper
+
+    def test_layers_at_once(self, rng):
+        layers = {
+            l: curve_of(l, 0.3, factor=1 + l, wiggle=0.02 * rng.standard_normal(SPARSE.size)) for l in (1, 2, 4, 6)
+        }
+        found = fit(layers)
+        assert found.layers == (1, 2, 4, 6)
+        assert abs(found.relay.value - 0.3) < 3 * found.relay.stderr < 0.05
+        assert [a.value for a in found.amplitude] == pytest.approx([2, 3, 5, 7], rel=0.1)
+        assert found.adequate
+        assert found.predict([100.0], curve=2)[0] == pytest.approx(
+            5 * influence(RelayModel.uniform(64, 4, 0.3), 100), rel=0.05
+        )
+
+    def test_layers_with_the_same_noise_are_not_independent(self, rng):
+        wiggle = 0.03 * rng.standard_normal(SPARSE.size)
+        same = fit({l: curve_of(l, 0.3, wiggle=wiggle) for l in range(2, 8)})
+        own = fit({l: curve_of(l, 0.3, wiggle=0.03 * rng.standard_normal(SPARSE.size)) for l in range(2, 8)})
+        assert same.relay.stderr > 1.6 * own.relay.stderr  # of six, by the root of 6 if they pulled alike
+
+    def test_layers_share_the_t_they_have_in_common(self):
+        found = fit({2: curve_of(2, 0.3), 4: curve_of(4, 0.3, DENSE)})
+        assert found.points == np.intersect1d(SPARSE[SPARSE >= 16], DENSE).size
+        assert found.relay.value == pytest.approx(0.3, rel=1e-4)
+
+    def test_outliers_count_for_little(self, rng):
+        wiggle = 0.02 * rng.standard_normal(DENSE.size)
+        wiggle[rng.integers(16, DENSE.size, 100)] += rng.choice([2.0, 3.0], 100)
+        curve = curve_of(6, 0.5, DENSE, wiggle=wiggle)
+        plain, robust = fit(curve, depth=6), fit(curve, depth=6, robust=True)
+        assert abs(robust.relay.value - 0.5) < 0.25 * abs(plain.relay.value - 0.5)
+        assert robust.relay.stderr < 0.3 * plain.relay.stderr
+        assert abs(robust.relay.value - 0.5) < 4 * robust.relay.stderr
+
+    @pytest.mark.parametrize("noise", ["white", "of words"])
+    def test_intervals_cover(self, rng, noise):
+        hits, values, lengths = [], [], []
+        for _ in range(100):
+            drive = rng.standard_normal(4096)
+            if noise == "of words":
+                from scipy.signal import lfilter
+
+                drive = np.sqrt(0.8) * lfilter([np.sqrt(1 - 0.95**2)], [1, -0.95], drive) + np.sqrt(
+                    0.2
+                ) * rng.standard_normal(4096)
+            found = fit(curve_of(6, 0.5, wiggle=0.05 * drive[SPARSE.astype(int) - 1]), depth=6)
+            hits.append(found.relay.lower <= 0.5 <= found.relay.upper)
+            values.append(np.log(found.relay.value))
+            lengths.append(np.log(found.relay.upper / found.relay.lower))
+        assert np.sum(hits) >= 88  # 95 expected; fewer than 88 once in 500
+        assert np.median(lengths) / 3.92 == pytest.approx(np.std(values), rel=0.35)
+
+    def test_pairs_know_what_they_share(self, rng):
+        # each pair turns the whole curve a little, which leaves no scatter along t
+        hits, lone = [], []
+        for _ in range(40):
+            x = np.log(SPARSE)
+            turns = 0.03 * rng.standard_normal((8, 1)) * (x - x.mean()) + 0.01 * rng.standard_normal((8, x.size))
+            found = fit([curve_of(6, 0.5, wiggle=w) for w in turns], depth=6)
+            assert found.pairs == 8
+            hits.append(found.relay.lower <= 0.5 <= found.relay.upper)
+            alone = fit(curve_of(6, 0.5, wiggle=turns.mean(axis=0)), depth=6)
+            lone.append(alone.relay.lower <= 0.5 <= alone.relay.upper)
+        assert np.sum(hits) >= 33  # 38 expected; fewer than 33 once in 500
+        assert np.sum(lone) < 30
+
+    def test_errors_stated_by_the_curve_weigh(self, rng):
+        relative = np.where(SPARSE < 200, 0.005, 0.5)
+        curve = curve_of(6, 0.5, wiggle=relative * rng.standard_normal(SPARSE.size))
+        told = fit(Curve(curve.t, curve.distance, relative * curve.distance, curve.provenance), depth=6)
+        assert told.relay.stderr < fit(curve, depth=6).relay.stderr / 2
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"prompt": 0}, ValueError, "prompt must be at least 1"),
+            ({"relay": 0}, ValueError, "relay must be None, to be fitted, or 0.001 to 16"),
+            ({"depth": 100}, ValueError, "depth must be None"),
+            ({"position": -1}, ValueError, "position must be None"),
+            ({"bias": "0"}, TypeError, "bias must be an int"),
+            ({"amplitude": 0}, ValueError, "amplitude must be positive"),
+            ({"relay": 1, "depth": 2, "amplitude": 1}, ValueError, "must be None, to be fitted, got values for all"),
+            ({"prompt": 10**7}, ValueError, "prompt must be at most 1000000"),
+            ({"t_min": np.nan}, ValueError, "t_min must be finite"),
+        ],
+    )
+    def test_bad_input(self, options, error, message):
+        with pytest.raises(error, match=message):
+            fit(curve_of(2, 0.5), **options)
+
+    @pytest.mark.parametrize(
+        ("curves", "error", "message"),
+        [
+            (Curve(SPARSE, 1 / SPARSE), ValueError, "prompt must be given"),
+            ([], ValueError, "at least one Curve"),
+            ({}, ValueError, "at least one layer"),
+            ("curve.csv", TypeError, "curves must be a Curve or a list"),
+            ([curve_of(2, 0.5), 3], TypeError, "at index 1"),
+            ([curve_of(2, 0.5), curve_of(2, 0.5, DENSE)], ValueError, "same t"),
+            ({0: curve_of(2, 0.5)}, ValueError, "layer must be at least 1"),
+            ({1: 3}, TypeError, "for layer 1"),
+            (curve_of(2, 0.5, np.array([20.0, 30, 40, 50, 60, 70, 1e16])), ValueError, "t must be at most 1e\\+14"),
+        ],
+    )
+    def test_bad_curves(self, curves, error, message):
+        with pytest.raises(error, match=message):
+            fit(curves)
+
+    def test_layers_have_their_depths(self):
+        with pytest.raises(ValueError, match="depth must be None for layers"):
+            fit({1: curve_of(1, 0.5)}, depth=3)
+
+    def test_too_few_points_for_the_parameters(self):
+        with pytest.raises(UnderdeterminedError, match="at least 8 points for 4 parameters") as caught:
+            fit(curve_of(2, 0.5, np.array([1.0, 10, 100, 300, 600, 900, 1000])), position=None, bias=None)
+        assert 0 < caught.value.partial < 1
+
+    def test_result(self):
+        found = fit(Curve(SPARSE, 1 / (64 + SPARSE), provenance={"prompt": "64", "source": "<b>hand</b>"}), depth=2)
+        assert "&lt;b&gt;hand" in found._repr_html_()
+        assert "relay = " in repr(found)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            found.method = "other"

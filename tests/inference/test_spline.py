@@ -1,0 +1,39 @@
+"""The smoothing spline."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from relaymodel import Curve
+from relaymodel.inference.cells import Cells
+from relaymodel.inference.spline import _integrated, _sloped, _walk, smooth
+from tests.inference.curves import log_integers
+
+
+class TestSpline:
+    @pytest.mark.parametrize(("s", "t"), [(0.3, 0.8), (0.8, 0.3), (0.5, 0.5), (0.2, 0.0)])
+    def test_kernels_are_their_integrals(self, s, t):
+        end = min(s, t)
+        assert _integrated(s, t) == pytest.approx(quad(lambda u: (s - u) ** 2 * (t - u) ** 2 / 4, 0, end)[0])
+        assert _sloped(s, t) == pytest.approx(quad(lambda u: (s - u) * (t - u) ** 2 / 2, 0, end)[0])
+
+    def test_quadratics_pass_unsmoothed(self, rng):
+        # the spline leaves a quadratic in log t alone at any bandwidth, noise or not
+        t = log_integers(2, 500, 30)
+        x = np.log(t)
+        noisy = 0.1 * rng.standard_normal(t.size)
+        cells = Cells.of(Curve(t, np.exp(noisy)))
+        plain = smooth(cells, noisy, cells.x).alpha
+        bent = smooth(cells, noisy - 0.4 * x - 0.05 * x**2, cells.x).alpha
+        assert bent - plain == pytest.approx(0.4 + 0.1 * x, abs=1e-8)
+
+    def test_the_walk_and_the_quadratic_are_averaged_over_cells(self):
+        t = np.concatenate([np.arange(1.0, 40.0), np.arange(60.0, 900.0)])
+        cells = Cells.of(Curve(t, t**-0.5))
+        powers, kernel = _walk(cells)
+        scaled = (np.log(t) - cells.x[0]) / (cells.x[-1] - cells.x[0])
+        assert powers == pytest.approx(np.stack([cells.mean(scaled**k) for k in range(3)], axis=1), abs=1e-9)
+        dense = _integrated(scaled[:, None], scaled[None, :])
+        averaged = np.stack([cells.mean(row) for row in np.stack([cells.mean(row) for row in dense]).T])
+        inner = slice(1, None)  # the walk starts within the first cell
+        assert kernel[inner, inner] == pytest.approx(averaged[inner, inner], rel=2e-3, abs=1e-8)
