@@ -30,7 +30,7 @@ WIDEST = 1.0
 MISFIT = 0.01
 """Below this p-value a curve is not taken for one whose exponent drifts in a few powers of 1/log t."""
 
-PROMPTS = (1.0, 4.0, 16.0)
+UNKNOWN_PROMPTS = (1.0, 4.0, 16.0)
 """Prompt lengths that are tried if it is not known, in units of the first t."""
 
 FOLLOWED, QUIET = 0.7, 1e-9
@@ -244,7 +244,9 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
     if noisy and cells.x.size >= terms + LEAST:
         # of a prompt of unknown length, several are tried
         last = used.t[-1] / 100
-        prompts = [prompt] if prompt else [used.t[0] * factor for factor in PROMPTS if used.t[0] * factor < last]
+        prompts = (
+            [prompt] if prompt else [used.t[0] * factor for factor in UNKNOWN_PROMPTS if used.t[0] * factor < last]
+        )
         logarithms = [np.log(used.t / used.t[0]), *(np.log((p + used.t) / (p + used.t[0])) for p in prompts)]
         drift = settling(cells, y, logarithms, 2 if prompt else 1, fit, terms)
         if drift.p_value >= MISFIT:
