@@ -21,7 +21,7 @@ DEEP = "reminders and recency, L = 32"
 
 
 def test_a_step_of_a_slider(visit):  # noqa: F811
-    """Against ten million dependent multiplications, 27 ms on an idle machine: 50 ms are 1.85 of them."""
+    """Against ten million dependent multiplications, 16.5 ms by themselves: 50 ms are three of them."""
     page = visit()
     rows = page.evaluate(
         """settings => Object.entries(settings).map(([name, setting]) => {
@@ -46,4 +46,4 @@ def test_a_step_of_a_slider(visit):  # noqa: F811
         SETTINGS,
     )
     table("one step of a slider, t to 1e5", ("", "ms", "/ reference"), rows)
-    require([(name, ratio, "<=", 4.5 if name == DEEP else 1.85) for name, _, ratio in rows])
+    require([(name, ratio, "<=", 4.5 if name == DEEP else 3) for name, _, ratio in rows])
