@@ -175,10 +175,12 @@ def _values() -> tuple[str, ...]:
 
 def _commands() -> tuple[str, ...]:
     """Return what each command of the program is for."""
-    from typer.main import get_command
-
-    commands: Any = get_command(app)
-    return tuple(f"{name:10s}{command.get_short_help_str(43)}" for name, command in commands.commands.items())
+    found = []
+    for name in app:
+        if not name.startswith("-"):
+            first = (app[name].help or "").partition("\n")[0]
+            found.append(f"{name:10s}{textwrap.shorten(first, 43, placeholder='...')}")
+    return tuple(found)
 
 
 def _figures() -> tuple[str, ...]:

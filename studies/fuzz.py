@@ -22,7 +22,7 @@ from studies import fuzz_curves, fuzz_inputs, fuzz_models
 
 MAKES = "what was tried and what broke (printed)"
 PACKAGE = str(Path(relaymodel.__file__).parent)
-KINDS = fuzz_models.KINDS | fuzz_curves.KINDS | fuzz_inputs.KINDS
+KINDS = fuzz_models.KINDS | fuzz_curves.KINDS | fuzz_inputs.KINDS | fuzz_inputs.KINDS
 REFUSALS = (ValueError, TypeError, OverflowError)
 
 
@@ -73,6 +73,8 @@ def attempt(kind, seed, number):
     except fuzz_inputs.RefusedError as error:
         return "refused", str(error)
     except REFUSALS as error:
+        if isinstance(error, fuzz_inputs.RefusedError):
+            return "refused", str(error)
         raised = traceback.extract_tb(error.__traceback__)[-1].filename
         if raised.startswith(PACKAGE) and str(error) and not isinstance(error, np.linalg.LinAlgError):
             return "refused", str(error)

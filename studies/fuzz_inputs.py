@@ -1,6 +1,6 @@
 """Files and command lines that nobody meant: read rightly or refused in one line.
 
-    python -m studies.fuzz_inputs --seconds 60 --seed 1
+    python -m studies fuzz --kinds tables archives commands --seconds 60 --seed 1
 
 CSV tables of odd dialects and broken numbers, NPZ files with damaged bytes, and command lines through `main` in this
 process.  Whatever is read must be what is written there, whatever is refused must be one line that names what is wrong.
@@ -231,11 +231,3 @@ def _refuse(name):
 
 
 KINDS = {"tables": table, "archives": archive, "commands": command}
-
-
-if __name__ == "__main__":
-    import sys
-
-    from studies import run
-
-    sys.exit(run(["fuzz", *sys.argv[1:], *([] if "--kinds" in sys.argv else ["--kinds", *KINDS])]))

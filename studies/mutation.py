@@ -203,7 +203,6 @@ def preload():
     import scipy.special
     import scipy.stats  # noqa: F401
     import sympy  # noqa: F401
-    import typer  # noqa: F401
 
 
 def run_tests(folder, targets, record):

@@ -230,7 +230,7 @@ check("8.4", answer)
 # %%
 forever = plan_reminders(model, level=1)
 once = plan_reminders(model, level=1, horizon=10**5)
-print(f"for all t: {forever.reminders.length} tokens in every {forever.reminders.every}")
+print(f"for all t: {float(forever.tokens):.1%} of the tokens, as evenly as they can be spread")
 print(f"up to t = 10^5: {once.tokens} reminder tokens at once")
 assert float(reminder_limit(model, forever.reminders).between) >= 1
 
