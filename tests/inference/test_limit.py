@@ -91,18 +91,23 @@ class TestLimit:
         ],
     )
     def test_intervals_of_noisy_curves_hold_the_limit_and_say_something(self, rng, name, log, truth, longest):
-        held, lengths, drifts = [], [], []
+        held, lengths, drifts, refused = [], [], [], 0
         for _ in range(40):
             D = np.exp(log(self.t) + 0.05 * rng.standard_normal(self.t.size))
-            limit = extrapolate_exponent(Curve(self.t, D, provenance={"prompt": "64"}))
+            try:
+                limit = extrapolate_exponent(Curve(self.t, D, provenance={"prompt": "64"}))
+            except UnderdeterminedError:  # noise may hide the limit to more than 1, now and then
+                refused += 1
+                continue
             assert limit.lower < limit.value < limit.upper
             assert limit.stderr == pytest.approx((limit.upper - limit.lower) / 3.92)
             assert limit.noise_stderr <= limit.stderr
             drifts.append("normal prior" in limit.method)
             held.append(limit.lower <= truth <= limit.upper)
             lengths.append(limit.upper - limit.lower)
-        assert np.sum(held) >= 34  # 38 expected; fewer than 34 once in 80
-        assert np.sum(drifts) >= 36  # a lack of fit of p < 0.01 sends one in a hundred another way
+        assert refused <= 6
+        assert np.sum(held) >= 34 - refused  # 38 expected; fewer than 34 once in 80
+        assert np.sum(drifts) >= 36 - refused  # a lack of fit of p < 0.01 sends one in a hundred another way
         assert np.median(lengths) < longest  # the drift over the window alone would leave 2 and more
 
     def test_a_curve_that_no_drift_describes_is_not_taken_for_one(self, rng):
