@@ -12,7 +12,17 @@ import pytest
 from flint import arb, arb_series, fmpq
 
 from benchmarks.timing import require, table
-from relaymodel import Layer, RelayModel, influence, influence_ball, local_exponent, rms_influence, token_influence
+from relaymodel import (
+    Head,
+    Layer,
+    RelayModel,
+    influence,
+    influence_ball,
+    local_exponent,
+    rms_influence,
+    token_influence,
+)
+from relaymodel.exact import bands
 from relaymodel.exact.precision import working
 
 P, DEPTH, RELAY = 64, 12, Fraction(1, 2)
@@ -206,3 +216,55 @@ def test_balls(race):
     )
     rows = [(f"t = 1e{k}", *(seconds[k, depth] * 1e6 for depth in depths)) for k in exponents]
     table("influence_ball, 50 digits, microseconds", ("", *(f"L = {L}" for L in depths)), rows)
+
+
+def test_recency(race):
+    """Heads with a recency: 1e5 points on a log grid, and balls, against the uniform case; as the first call, too."""
+    t = np.geomspace(1, 1e8, 10**5)
+    plain = RelayModel.uniform(P, DEPTH, RELAY)
+    recent = RelayModel.uniform(P, DEPTH, RELAY, recency=Fraction(7, 10))
+    heads = [Head(RELAY, Fraction(i, 10), Fraction(i, 20)) for i in range(3)]
+    several = RelayModel(P, [Layer(heads=heads, sink=Fraction(1, 10))] * DEPTH)
+    mixed = RelayModel(P, [Layer(RELAY, position=g) for g in np.linspace(-0.5, 1, DEPTH).tolist()])
+
+    whole = np.unique(np.geomspace(1, 1e8, 24).round().astype(int)).tolist()
+    few = t[::25]
+    balls = {"uniform": plain, "recency 0.7": recent}
+    seconds = race(
+        {
+            "uniform": lambda: influence(plain, t),
+            "recency 0.7": lambda: influence(recent, t),
+            "recency 0.7, first call": lambda: bands.NodeTable(recent).evaluate(t, exponent=False),
+            "recency 0.7, local exponent": lambda: local_exponent(recent, t),
+            "three heads and a sink": lambda: influence(several, t),
+            "uniform, 4000 points": lambda: influence(plain, few),
+            "mixed positions, 4000 points": lambda: influence(mixed, few),
+            **{
+                f"ball, {name}": lambda model=model: [influence_ball(model, x, 20) for x in whole]
+                for name, model in balls.items()
+            },
+        },
+        rounds=7,
+    )
+    own = seconds["uniform"]
+    table("1e5 points, L = 12, P = 64", ("", "ms", "/ uniform"), [(k, v * 1e3, v / own) for k, v in seconds.items()])
+    exponentials = sum(
+        contour.nodes.size * (bands.CHEBYSHEV_DEGREE + 1)
+        for contour in bands.table(recent).contours.values()
+        if contour
+    )
+    require(
+        [
+            ("recency / uniform", seconds["recency 0.7"] / own, "<=", 20),
+            ("first call / uniform", seconds["recency 0.7, first call"] / own, "<=", 100),
+            ("complex exponentials a point", exponentials / t.size, "<=", 60),
+            ("several heads / uniform", seconds["three heads and a sink"] / own, "<=", 20),
+            (
+                "mixed positions / uniform, 4000 points",
+                seconds["mixed positions, 4000 points"] / seconds["uniform, 4000 points"],
+                "<=",
+                60,
+            ),
+            ("ball / uniform ball", seconds["ball, recency 0.7"] / seconds["ball, uniform"], "<=", 30),
+        ]
+    )

@@ -16,6 +16,7 @@ from .inference import fit_power_law as fit_power_law
 from .model import Head as Head
 from .model import Layer as Layer
 from .model import RelayModel as RelayModel
+from .model.profile import fit_heads as fit_heads
 from .networks.protocol import Pairs as Pairs
 from .networks.protocol import measure as measure
 from .report import reproduce as reproduce

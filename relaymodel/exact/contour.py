@@ -39,6 +39,7 @@ Complex = NDArray[np.complexfloating[Any, Any]]
 _STIRLING_TERMS = [
     float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))]
 ]
+_STEPS = np.arange(STIRLING_FROM + 20.0)[:, None]  # from |x| < 32 in any direction of the contour to beyond
 _lgamma = np.vectorize(math.lgamma, otypes=[float])  # of few numbers
 _DIGAMMA_TERMS = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)]]
 
@@ -72,14 +73,14 @@ def log_gamma_quotient(x: Complex, delta: float) -> Complex:
     x is off the negative axis by at least 0.4 of its argument; below |x| = 32 it is raised by recurrence.
     """
     low = np.abs(x) < STIRLING_FROM
-    raised = np.where(low, x + 2 * STIRLING_FROM, x)
+    raised = np.where(low, x + _STEPS.size, x)
     passed = np.zeros_like(raised)
     if low.any():
-        at, total = x[low], np.zeros_like(raised[low])
-        for j in range(2 * STIRLING_FROM):
-            r = delta / (at + j)
-            total = total + r + total * r
-        passed[low] = log1p(total + 0j)
+        r = delta / (x[low] + _STEPS)
+        if delta < NEAR_SELF:
+            passed[low] = log1p(r).sum(axis=0)
+        else:
+            passed[low] = np.log(np.prod(1 + r, axis=0))
     end = raised + delta
     p, q = 1 / raised, 1 / end
     pp, qq = p * p, q * q
@@ -229,25 +230,26 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
     mu = crossing.real / (1 - np.sin(THETA))
     reach = THETA + np.arcsin(min(1.0, top / mu - 1))  # how far the pole on the right is from the real axis of u
 
-    def integrand(u: Array) -> tuple[Complex, Complex]:
+    def curve(u: Array) -> tuple[Complex, Complex]:
         zeta = mu * (1 - np.sin(THETA) * np.cosh(u)) + 1j * mu * np.cos(THETA) * np.sinh(u)
-        speed = mu * (-np.sin(THETA) * np.sinh(u) + 1j * np.cos(THETA) * np.cosh(u))
-        value = symbol_less_constant(found, zeta, scales) * speed / np.pi
-        return zeta, value if token else value / (c - zeta)
+        speed = mu / np.pi * (-np.sin(THETA) * np.sinh(u) + 1j * np.cos(THETA) * np.cosh(u))
+        return zeta, speed if token else speed / (c - zeta)
 
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         coarse = np.arange(0, 160, 0.25)
-        zeta, value = integrand(coarse)
-        terms = np.abs(value * exponential(a, ends, zeta))
-        terms = np.where(np.isfinite(terms), terms, 0.0)
-        if not np.all(terms.max(axis=1) > 0):
-            raise ContourError
-        counts = np.any(terms > NEGLIGIBLE_NODE * terms.max(axis=1, keepdims=True), axis=0)
-        last = coarse[np.flatnonzero(counts)[-1]] + 0.25
+        zeta, weight = curve(coarse)
+        kernel = np.abs(weight * exponential(a, ends, zeta))
+        # f does not grow to the left but near its poles: where the kernel alone is this small nothing counts
+        near = np.arange(_count(kernel, NEGLIGIBLE_NODE**2) + 1)
+        coarse, zeta = coarse[near], zeta[near]
+        last = (
+            coarse[_count(kernel[:, near] * np.abs(symbol_less_constant(found, zeta, scales)), NEGLIGIBLE_NODE)] + 0.25
+        )
         step = min(0.14, 2 * np.pi * reach / 20)
         while last / step < MOST_NODES:
             u = np.arange(0, last + 2 * step, step / 2)
-            zeta, value = integrand(u)
+            zeta, weight = curve(u)
+            value = symbol_less_constant(found, zeta, scales) * weight
             value[0] *= 0.5
             terms = value * exponential(a, ends, zeta)
             fine, rough = terms.imag.sum(axis=1) * (step / 2), terms[:, ::2].imag.sum(axis=1) * step
@@ -255,3 +257,12 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
                 return Contour(zeta, value * (step / 2), sum(scales))
             step /= 2
     raise ContourError
+
+
+def _count(terms: Array, share: float) -> int:
+    """Return the last column of `terms` that holds more than `share` of the largest entry of its row."""
+    finite = np.where(np.isfinite(terms), terms, 0.0)
+    largest = finite.max(axis=1, keepdims=True)
+    if not np.all(largest > 0):
+        raise ContourError
+    return int(np.flatnonzero(np.any(finite > share * largest, axis=0))[-1])

@@ -119,7 +119,7 @@ class RelayModel:
         self.demand_plain("the reduction to relay, residual and position")
         return tuple((Fraction(l.relay), Fraction(l.residual), Fraction(l.position)) for l in self.layers)
 
-    @property
+    @cached_property
     def saturation(self) -> Fraction:
         r"""The difference on the prompt itself, $\prod_l (\rho_l + \sigma_l + \sum_h \lambda_h)$ (THEORY section 10).
 
@@ -128,13 +128,15 @@ class RelayModel:
         """
         return math.prod((layer.eigenvalue(1) + Fraction(layer.sink) for layer in self.layers), start=Fraction(1))
 
-    @property
+    @cached_property
     def plateau(self) -> Fraction:
         r"""What the sinks keep for ever, `saturation` less f(1): D falls to it, to 0 without sinks (THEORY section 10).
 
         >>> RelayModel.uniform(prompt=1, depth=2, relay=1, sink=1).plateau
         Fraction(5, 1)
         """
+        if not any(layer.sink for layer in self.layers):
+            return Fraction(0)
         return self.saturation - self.eigenvalue(1)
 
     def eigenvalue(self, n: Number) -> Fraction:
