@@ -10,7 +10,7 @@ K the plateau of the sinks.  A constant C has the integral 0: it takes out what 
 heads near the token itself that would cancel.  The contour $\zeta(u) = \mu(1 + \sin(iu - \theta))$ crosses the real
 axis between the poles of f and 1, where the integrand is least (a saddle: hardly anything cancels for positive
 strengths), and the trapezoidal rule in u converges exponentially.  Its step is halved until the sums with h and 2h
-agree to 1e-9 at both ends of a band of t, so that the finer one is off by about the square of that; the nodes then
+agree to 1e-13 of the sum of magnitudes at both ends of a band of t: the finer one is off by far less, and its nodes
 serve the whole band.  Poles that coincide, or nearly so, are far away from it and make no difference.
 
 Token influences have $a = s + g_*$, no denominator $c - \zeta$, and cross left of a.
@@ -28,9 +28,9 @@ from relaymodel.exact.spectrum import Symbol
 
 THETA = 0.6
 STIRLING_FROM = 32  # Stirling's series holds from here on
-AGREEMENT = 1e-9  # of the sums with steps 2h and h; the error of the latter is about its square
+AGREEMENT = 1e-13  # of the sums with steps 2h and h, relative to the sum of magnitudes
 NEGLIGIBLE_NODE = 1e-18
-MOST_NODES = 6000
+MOST_NODES = 20_000
 NEAR_SELF = 0.25  # heads with 1 - gamma below this are taken relative to the token itself
 
 Array = NDArray[np.float64]
@@ -245,7 +245,7 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
         last = (
             coarse[_count(kernel[:, near] * np.abs(symbol_less_constant(found, zeta, scales)), NEGLIGIBLE_NODE)] + 0.25
         )
-        step = min(0.14, 2 * np.pi * reach / 20)
+        step = min(0.14, 2 * np.pi * reach / 30)
         while last / step < MOST_NODES:
             u = np.arange(0, last + 2 * step, step / 2)
             zeta, weight = curve(u)

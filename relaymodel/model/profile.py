@@ -146,7 +146,8 @@ def _profile(matrices: NDArray[Any]) -> tuple[float, float, Array]:
     n = matrices.shape[-1]
     if matrices.shape[-2] != n or n < PROFILE_BINS or matrices.size == 0:
         raise ValueError(
-            f"attention must be a profile (B,) or matrices (..., n, n) with n >= {PROFILE_BINS}, got shape {matrices.shape}"
+            f"attention must be a profile (B,) or matrices (..., n, n) with n >= {PROFILE_BINS}, "
+            f"got shape {matrices.shape}"
         )
     rows = matrices.reshape(-1, n, n).astype(np.float64)
     demand("attention", rows, np.isfinite(rows) & (rows >= 0), "finite and not negative")
