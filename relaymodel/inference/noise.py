@@ -60,10 +60,11 @@ class Noise:
     @cached_property
     def roots(self) -> Array:
         """Lower Cholesky factors (C, K, K)."""
-        size = np.median(np.diagonal(self.covariances, axis1=1, axis2=2), axis=1)
-        return np.asarray(
-            np.linalg.cholesky(self.covariances + WHITE * size[:, None, None] * np.eye(self.covariances.shape[1]))
-        )
+        diagonal = np.diagonal(self.covariances, axis1=1, axis2=2)
+        # in units of each cell's own deviation, lest what is small against the largest be lost to rounding
+        own = np.sqrt(diagonal + WHITE * np.median(diagonal, axis=1)[:, None])
+        scaled = self.covariances / (own[:, :, None] * own[:, None, :])
+        return np.asarray(own[:, :, None] * np.linalg.cholesky(scaled + WHITE * np.eye(scaled.shape[1])))
 
     @cached_property
     def inverses(self) -> Array:
