@@ -157,7 +157,7 @@ def extrapolate_exponent(
     True
     >>> extrapolate_exponent(Curve([20, 30, 40, 50, 60, 70, 80], [7, 6, 5, 4.5, 4, 3.8, 3.6]))
     Traceback (most recent call last):
-    relaymodel.inference.cells.UnderdeterminedError: the window must cover a decade of t, got 20 to 80, ...
+    relaymodel.inference.window.UnderdeterminedError: the window must cover a decade of t, got 20 to 80, ...
     """
     if degree is not None:
         degree = positive_integer("degree", degree)
