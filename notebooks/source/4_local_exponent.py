@@ -236,8 +236,8 @@ assert limit.upper - limit.lower > 0.2
 
 # %% [markdown]
 # Two per cent of noise, six decades of $t$, and the limit is known to some tenths only. The interval reaches further up
-# than down, since an exponent that still rises can be hidden by noise. The straight-line fit has a tiny error bar. It is
-# more precise, and wrong. And with a short curve the answer is a refusal, with what could be found:
+# than down, since an exponent that still rises can be hidden by noise. The straight-line fit has a tiny error bar. It
+# is more precise, and wrong. And with a short curve the answer is a refusal, with what could be found:
 
 # %%
 from relaymodel.inference import UnderdeterminedError
