@@ -86,10 +86,10 @@ class NodeTable:
         for part in (slice(i, i + step) for i in range(0, t.size, step)):
             a = np.full((t[part].size, 1), self.model.prompt + c)
             terms = contour.weights * exponential(a, t[part, None], contour.nodes)
-            value[part], size[part] = terms.imag.sum(axis=1), np.abs(terms).sum(axis=1)
+            value[part], size[part] = terms.imag.sum(axis=1), np.abs(terms) @ contour.doubt
             if exponent:
                 terms *= t[part, None] * digamma_rise(N[part, None], c - contour.nodes)
-                slope[part], slope_size[part] = terms.imag.sum(axis=1), np.abs(terms).sum(axis=1)
+                slope[part], slope_size[part] = terms.imag.sum(axis=1), np.abs(terms) @ contour.doubt
         # in two halves: the power of t alone may leave the float range
         return Integral(*(root * (root * np.ldexp(x, contour.exponent)) for x in (value, size, slope, slope_size)))
 
@@ -208,7 +208,7 @@ def token_influence(model: RelayModel, source: Array, target: Array) -> Sums:
                 terms = contour.weights * exponential(a, span, contour.nodes)
                 unit = np.ldexp(own[part], contour.exponent)
                 value[here[part]] = root[part] * (root[part] * (unit * terms.imag.sum(axis=1)))
-                size[here[part]] = root[part] * (root[part] * (unit * np.abs(terms).sum(axis=1)))
+                size[here[part]] = root[part] * (root[part] * (unit * np.abs(terms) @ contour.doubt))
     plateau = np.where(source == 1, float(model.plateau), 0.0)
     value = value + plateau
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

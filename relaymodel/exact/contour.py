@@ -46,11 +46,15 @@ _DIGAMMA_TERMS = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq
 
 @dataclass(frozen=True, eq=False)
 class Contour:
-    """Nodes and weights, shape (J,); the integral is 2**exponent times the imaginary part of their sum."""
+    """Nodes and weights, shape (J,); the integral is 2**exponent times the imaginary part of their sum.
+
+    `doubt`, shape (J,), says how many times its own size the rounding error of a weight is.
+    """
 
     nodes: Complex
     weights: Complex
     exponent: int
+    doubt: Array
 
 
 class ContourError(ArithmeticError):
@@ -174,8 +178,13 @@ def digamma_rise(N: Array, d: Complex) -> Complex:
     return value
 
 
-def factors(found: Symbol, zeta: Complex, *, size: bool = False) -> tuple[list[Complex], list[float], list[Complex]]:
-    r"""Return of each layer f_l, the constant C_l, and f_l - C_l, at z = zeta - g*; `size` takes absolute strengths."""
+def factors(
+    found: Symbol, zeta: Complex, *, size: bool = False, modulus: bool = False
+) -> tuple[list[Complex], list[float], list[Complex]]:
+    r"""Return of each layer f_l, the constant C_l, and f_l - C_l, at z = zeta - g*.
+
+    `size` takes absolute strengths, `modulus` the absolute values of the heads.
+    """
     shapes: dict[tuple[float, float], tuple[Complex, Complex, bool]] = {}
     values, constants, differences = [], [], []
     for residual, heads in found.floats:
@@ -189,6 +198,8 @@ def factors(found: Symbol, zeta: Complex, *, size: bool = False) -> tuple[list[C
                 whole = np.exp(exponent)
                 shapes[offset, delta] = whole, np.expm1(exponent) if near else whole, near
             whole, rest, near = shapes[offset, delta]
+            if modulus:
+                whole, rest = np.abs(whole) + 0j, np.abs(rest) + 0j
             weight = abs(strength) if size else strength
             value = value + weight * whole
             difference = difference + weight * rest
@@ -199,14 +210,21 @@ def factors(found: Symbol, zeta: Complex, *, size: bool = False) -> tuple[list[C
     return values, constants, differences
 
 
-def symbol_less_constant(found: Symbol, zeta: Complex, scales: list[int]) -> Complex:
-    """Return (f - C) / 2**sum(scales), layer by layer so that nothing cancels."""
-    total, constant = np.zeros_like(zeta), 1.0
-    for value, own, difference, scale in zip(*factors(found, zeta), scales, strict=True):
+def symbol_less_constant(found: Symbol, zeta: Complex, scales: list[int]) -> tuple[Complex, Array]:
+    """Return (f - C) / 2**sum(scales), layer by layer, and how many times its own size its rounding errors are.
+
+    The second is 1 or more, shape (J,): strengths of both signs cancel within layers and between them.
+    """
+    total, constant, doubt = np.zeros_like(zeta), 1.0, np.zeros(zeta.size)
+    moduli = [[np.abs(x) for x in column] for column in factors(found, zeta, size=True, modulus=True)[::2]]
+    for value, own, difference, scale, whole, apart in zip(*factors(found, zeta), scales, *moduli, strict=True):
         unit = 2.0**-scale
+        doubt = doubt * np.abs(value * unit) + np.abs(total) * unit * whole + abs(constant) * unit * apart
         total = total * (value * unit) + constant * unit * difference
         constant *= own * unit
-    return total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = doubt / np.abs(total) / (1 + len(scales))
+    return total, np.fmax(1.0, share)
 
 
 def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float], *, token: bool) -> Contour:
@@ -243,18 +261,20 @@ def build(found: Symbol, starts: tuple[float, float], spans: tuple[float, float]
         near = np.arange(_count(kernel, NEGLIGIBLE_NODE**2) + 1)
         coarse, zeta = coarse[near], zeta[near]
         last = (
-            coarse[_count(kernel[:, near] * np.abs(symbol_less_constant(found, zeta, scales)), NEGLIGIBLE_NODE)] + 0.25
+            coarse[_count(kernel[:, near] * np.abs(symbol_less_constant(found, zeta, scales)[0]), NEGLIGIBLE_NODE)]
+            + 0.25
         )
         step = min(0.14, 2 * np.pi * reach / 30)
         while last / step < MOST_NODES:
             u = np.arange(0, last + 2 * step, step / 2)
             zeta, weight = curve(u)
-            value = symbol_less_constant(found, zeta, scales) * weight
+            value, doubt = symbol_less_constant(found, zeta, scales)
+            value = value * weight
             value[0] *= 0.5
             terms = value * exponential(a, ends, zeta)
             fine, rough = terms.imag.sum(axis=1) * (step / 2), terms[:, ::2].imag.sum(axis=1) * step
             if np.all(np.abs(fine - rough) <= AGREEMENT * np.abs(terms).sum(axis=1) * step / 2):
-                return Contour(zeta, value * (step / 2), sum(scales))
+                return Contour(zeta, value * (step / 2), sum(scales), doubt)
             step /= 2
     raise ContourError
 

@@ -263,3 +263,27 @@ def test_what_is_too_large_for_a_fraction_is_refused():
     assert influence_fraction(RelayModel.uniform(10**9, 1, 1, 0, recency=-1), 1) == 1 - Fraction(
         2, (10**9 + 1) * (10**9 + 2)
     )
+
+
+def test_cancellation_within_and_between_layers_is_handed_to_balls():
+    """Strengths of both signs, exponents near -1: the later weights are 1e-9 of what cancels to give them."""
+    model = RelayModel(
+        1611,
+        [
+            Layer(1.7466886933965076, 0.0, -0.99999999, 0.999),
+            Layer(
+                heads=[
+                    Head(1.047355124649974, -0.99999, -4.0),
+                    Head(0.5756931645972747, -0.9999, 0.999999999),
+                    Head(-1.6979286005016063, -0.99999999, -1e-12),
+                ],
+                residual=-1.0,
+                sink=-0.3,
+            ),
+            Layer(-1.345094243721919, -1.0, -0.999, 0.999999999999),
+            Layer(-1.5292396329568416, 0.0, -0.9999, -4.0, sink=-0.3),
+        ],
+    )
+    sums = bands.token_influence(model, np.array([2.0]), np.array([12.0]))
+    assert sums.condition[0] > 1e4
+    assert difference(token_influence(model, 2, 12), token_influence_ball(model, 2, 12, 20)) < 1e-15
