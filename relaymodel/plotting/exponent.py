@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from relaymodel.bounds import rate
 from relaymodel.exact import local_exponent
 from relaymodel.inference import LocalExponent
+from relaymodel.model import RelayModel
 from relaymodel.plotting.figure import RED, REFERENCE, Models, against_t, axes, finish, named_models, styled, times
 
 
@@ -51,7 +52,14 @@ def plot_local_exponent(
         at = times(t)
         for name, model in named.items():
             ax.plot(at, local_exponent(model, at), label=name)
-        for i, limit in enumerate(sorted({float(rate(model).exponent) for model in named.values()})):
+        for i, limit in enumerate(sorted({_limit(model) for model in named.values()})):
             ax.axhline(limit, label="_" * (i > 0) + r"limit for $t \to \infty$", **REFERENCE)
     against_t(ax, r"local exponent $\alpha(t) = -d\,\log D\,/\,d\,\log t$", yscale="linear", far=True)
     return finish(ax)
+
+
+def _limit(model: RelayModel) -> float:
+    """Return the limit of the exponent: 1 + g*, or 0 where sinks hold a plateau."""
+    if model.plain:
+        return float(rate(model).exponent)
+    return 0.0 if model.plateau else 1 + float(min(h.position for l in model.layers for h in l.heads if h.relay))

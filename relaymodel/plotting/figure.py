@@ -220,20 +220,25 @@ def named_models(models: Any, *, prompt: bool = True) -> dict[str, RelayModel]:
         raise TypeError(f"models must be a RelayModel, a list or a dictionary of them, got {show(models)}")
     listed = [models] if isinstance(models, RelayModel) else list(models)
     labelled("models", {f"index {i}": model for i, model in enumerate(listed)}, RelayModel)
-    defaults = [(r"\lambda", None), (r"\rho", 1), ("g", 0)]
+    defaults = [(r"\lambda", None), (r"\rho", 1), ("g", 0), (r"\gamma", 0), (r"\sigma", 0)]
     shown = {
-        k for k, (_, default) in enumerate(defaults) for model in listed for row in model.rational if row[k] != default
+        k for k, (_, default) in enumerate(defaults) for model in listed for row in _rows(model) if row[k] != default
     }
     named = {}
     for i, model in enumerate(listed):
         parts = [f"$P = {tidy(model.prompt)}$"] * prompt + [f"$L = {model.depth}$"]
         for k in sorted(shown):
-            values = [float(row[k]) for row in model.rational]
+            values = [float(row[k]) for row in _rows(model)]
             ends = dict.fromkeys((tidy(min(values)), tidy(max(values))))  # one, if all layers are equal
             parts.append(rf"${defaults[k][0]} = " + r"\ldots".join(ends) + "$")
         label = ", ".join(parts)
         named[label if label not in named else f"{label} ({i})"] = model
     return named
+
+
+def _rows(model: RelayModel) -> list[tuple[Any, ...]]:
+    """Return relay, residual, position, recency and sink of every head."""
+    return [(h.relay, l.residual, h.position, h.recency, l.sink) for l in model.layers for h in l.heads]
 
 
 def labelled(name: str, items: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
