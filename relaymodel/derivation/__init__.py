@@ -2,6 +2,7 @@
 
 from relaymodel.derivation.asymptotics import AsymptoticSeries, LeadingTerm
 from relaymodel.derivation.continuum import Density, infinite_depth_density
+from relaymodel.derivation.heads import HeadDerivation
 from relaymodel.derivation.notation import latex
 from relaymodel.derivation.poles import SymbolicPole
 from relaymodel.derivation.result import Derivation, derive
@@ -13,6 +14,7 @@ __all__ = [
     "Density",
     "Derivation",
     "DerivationStep",
+    "HeadDerivation",
     "LeadingTerm",
     "P",
     "SymbolicPole",

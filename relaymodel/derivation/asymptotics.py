@@ -181,11 +181,11 @@ def exponent_series(poles: Sequence[SymbolicPole], order: int) -> AsymptoticSeri
         error = _power_error(poles, sympy.Integer(1), 0)
         return AsymptoticSeries(ALPHA, sympy.Integer(1), (1 + pole.position,), error)
     c = relative_coefficients(pole, order - 1)
-    terms = [1 + pole.position, sympy.Integer(1 - m), *(_log_derivative(c, n) for n in range(1, order - 1))]
+    terms = [1 + pole.position, sympy.Integer(1 - m), *(log_derivative(c, n) for n in range(1, order - 1))]
     return AsymptoticSeries(ALPHA, sympy.Integer(1), tuple(terms[:order]), LOG**-order)
 
 
-def _log_derivative(c: Sequence[sympy.Expr], n: int) -> sympy.Expr:
+def log_derivative(c: Sequence[sympy.Expr], n: int) -> sympy.Expr:
     """Return n times the coefficient of u^n in log(1 + c_1 u + c_2 u^2 + ...), a sum over partitions of n."""
     terms = []
     for partition in partitions(n, k=len(c) - 1):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import sympy
 
@@ -12,9 +12,10 @@ from relaymodel.derivation import asymptotics, continuum, poles, steps
 from relaymodel.derivation.asymptotics import AsymptoticSeries, LeadingTerm
 from relaymodel.derivation.continuum import Density
 from relaymodel.derivation.functions import numeric
+from relaymodel.derivation.heads import HeadDerivation
 from relaymodel.derivation.notation import latex
 from relaymodel.derivation.poles import SymbolicPole
-from relaymodel.derivation.stack import P, SymbolicLayer, stack, stack_of, t
+from relaymodel.derivation.stack import P, SymbolicLayer, head_stack, heads_of, stack, stack_of, t
 from relaymodel.derivation.steps import DerivationStep
 from relaymodel.model import RelayModel
 
@@ -304,9 +305,27 @@ def _symbols(expression: sympy.Expr) -> list[sympy.Symbol]:
     return sorted(expression.free_symbols, key=str)
 
 
+@overload
+def derive(model_or_depth: int, *, relay: Any = ..., residual: Any = ..., position: Any = ...) -> Derivation: ...
+@overload
 def derive(
-    model_or_depth: RelayModel | int, *, relay: Any = "equal", residual: Any = 1, position: Any = 0
-) -> Derivation:
+    model_or_depth: RelayModel | int,
+    *,
+    relay: Any = ...,
+    residual: Any = ...,
+    position: Any = ...,
+    recency: Any = ...,
+    sink: Any = ...,
+) -> Any: ...
+def derive(
+    model_or_depth: RelayModel | int,
+    *,
+    relay: Any = "equal",
+    residual: Any = 1,
+    position: Any = 0,
+    recency: Any = 0,
+    sink: Any = 0,
+) -> Derivation | HeadDerivation:
     r"""Derive the influence D(t), its local exponent and their limits, symbolically (THEORY sections 2, 3 and 6).
 
     Parameters
@@ -314,10 +333,10 @@ def derive(
     model_or_depth
         Number of layers L, an integer of at least 1; or a `RelayModel`, whose exact parameters are then used.  P stays
         a symbol in either case: `.subs(d.P, model.prompt)` puts the model's in.
-    relay, residual, position
-        Of the layers of a given depth, each one of
+    relay, residual, position, recency, sink
+        Of the layers of a given depth, with one head each, each one of
 
-        - `"equal"`: one symbol for all layers (lambda, rho, g);
+        - `"equal"`: one symbol for all layers (lambda, rho, g, gamma, sigma);
         - `"different"`: a symbol for each (lambda_1, lambda_2, ...);
         - a number, taken exactly, or a real SymPy expression, for all layers;
         - a list with a number or expression for each layer.
@@ -329,6 +348,9 @@ def derive(
     -------
     Derivation
         `.recursion`, `.closed_form`, `.harmonic_form`, `.local_exponent`, `.asymptotic`, `.limit`, `.steps`, ...
+    HeadDerivation
+        For a recency or a sink other than 0, and a model with several heads in a layer (THEORY section 10): no closed
+        form, but `.symbol`, `.contour_form`, `.residue`, `.asymptotic`, `.limit`, `.steps`, ...
 
     Raises
     ------
@@ -347,12 +369,16 @@ def derive(
     43/24
     """
     if isinstance(model_or_depth, RelayModel):
-        for name, value, default in (("relay", relay, "equal"), ("residual", residual, 1), ("position", position, 0)):
+        given = (("relay", relay, "equal"), ("residual", residual, 1), ("position", position, 0))
+        for name, value, default in (*given, ("recency", recency, 0), ("sink", sink, 0)):
             if type(value) is not type(default) or value != default:
                 raise TypeError(f"{name} must not be given beside a RelayModel, which has its own, got {show(value)}")
-        return Derivation(stack_of(model_or_depth))
+        model = model_or_depth
+        return Derivation(stack_of(model)) if model.plain else HeadDerivation(heads_of(model))
     try:
         depth = positive_integer("depth", model_or_depth)
     except TypeError as error:
         raise TypeError(f"{error}; pass a number of layers or a RelayModel") from None
-    return Derivation(stack(depth, relay, residual, position))
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0 for value in (recency, sink)):
+        return Derivation(stack(depth, relay, residual, position))
+    return HeadDerivation(head_stack(depth, relay, residual, position, recency, sink))

@@ -17,6 +17,7 @@ t = sympy.Symbol("t", positive=True)
 N = P + t
 
 LETTERS = {"relay": "lambda", "residual": "rho", "position": "g"}
+OTHER_LETTERS = {"recency": "gamma", "sink": "sigma"}
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,59 @@ class SymbolicLayer:
     position: sympy.Expr
 
 
+@dataclass(frozen=True)
+class SymbolicHead:
+    """One head (THEORY section 10) whose relay, position and recency are SymPy expressions."""
+
+    relay: sympy.Expr
+    position: sympy.Expr
+    recency: sympy.Expr
+
+
+@dataclass(frozen=True)
+class SymbolicHeads:
+    """One layer of any heads (THEORY section 10), with its residual and sink."""
+
+    residual: sympy.Expr
+    sink: sympy.Expr
+    heads: tuple[SymbolicHead, ...]
+
+
+def heads_of(model: RelayModel) -> tuple[SymbolicHeads, ...]:
+    """Return the layers of a model of any heads with their exact values as SymPy rationals."""
+
+    def exact(value: Any) -> sympy.Expr:
+        return sympy.Rational(Fraction(value))
+
+    return tuple(
+        SymbolicHeads(
+            exact(layer.residual),
+            exact(layer.sink),
+            tuple(SymbolicHead(exact(h.relay), exact(h.position), exact(h.recency)) for h in layer.heads),
+        )
+        for layer in model.layers
+    )
+
+
+def head_stack(
+    depth: int, relay: Any, residual: Any, position: Any, recency: Any, sink: Any
+) -> tuple[SymbolicHeads, ...]:
+    """Return `depth` layers of one head; see `derive` for what each parameter may be."""
+    given = {"relay": relay, "residual": residual, "position": position, "recency": recency, "sink": sink}
+    columns = {name: _column(name, value, depth) for name, value in given.items()}
+    for value in columns["recency"]:
+        if (1 - value).is_nonpositive:
+            raise ValueError(
+                f"recency must be less than 1, got {show(value)}; at 1 a head attends to its own token alone"
+            )
+    return tuple(
+        SymbolicHeads(rho, sigma, (SymbolicHead(lam, g, gamma),))
+        for lam, rho, g, gamma, sigma in zip(*columns.values(), strict=True)
+    )
+
+
 def stack_of(model: RelayModel) -> tuple[SymbolicLayer, ...]:
     """Return the layers of a model with their exact values as SymPy rationals."""
-    model.demand_plain("derive")
     return tuple(SymbolicLayer(*(sympy.Rational(value) for value in layer)) for layer in model.rational)
 
 
@@ -47,10 +98,11 @@ def stack(depth: int, relay: Any, residual: Any, position: Any) -> tuple[Symboli
 def _column(name: str, value: Any, depth: int) -> tuple[sympy.Expr, ...]:
     """Return the values of one parameter in all layers."""
     if isinstance(value, str):
+        letter = {**LETTERS, **OTHER_LETTERS}[name]
         if value == "equal":
-            return (sympy.Symbol(LETTERS[name], real=True),) * depth
+            return (sympy.Symbol(letter, real=True),) * depth
         if value == "different":
-            return tuple(sympy.Symbol(f"{LETTERS[name]}_{l}", real=True) for l in range(1, depth + 1))
+            return tuple(sympy.Symbol(f"{letter}_{l}", real=True) for l in range(1, depth + 1))
         raise ValueError(
             f"{name} must be 'equal' or 'different', a number, a SymPy expression, or a list with one of these for "
             f"each layer, got {show(value)}"

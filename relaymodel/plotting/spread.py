@@ -76,6 +76,7 @@ def plot_continuum(model: RelayModel, target: int, *, ax: Axes | None = None) ->
     r = np.geomspace(1 / n, 1 - 1 / n, 48)
     kind = "Laguerre" if all(g == 0 for _, _, g in model.rational) else "powers of $r$ and $\\log\\,r$"
     label = rf"$n \to \infty$, $L = {model.depth}$ ({kind})"
+    model.demand_plain("the continuum density")
     ax.plot(r, _density(derive(model).continuum_density, r), color=RED, linestyle="--", label=label)
     relay, residual, g = model.rational[0]
     if len(set(model.rational)) == 1 and residual == 1 and relay > 0:
