@@ -105,10 +105,8 @@ def measure(
     t = np.arange(1, texts.steps + 1)
     added = None
     if bias is not None:
-        added = np.zeros((texts.prompt + texts.steps, 1))
-        added[texts.prompt :, 0] = bias_function(bias, texts.prompt)(t.astype(np.float64))
+        added = bias_array(bias, texts.prompt, texts.prompt + texts.steps)
         check_bias(network)
-        added = np.broadcast_to(added, (len(added), texts.prompt))
     if network.precision > SINGLE:
         warnings.warn(
             f"the states are computed with a spacing of {network.precision:.1e} at 1: differences below it are rounded "
@@ -133,23 +131,25 @@ def measure(
                 values = store.write(k, values)
         report((k + 1) * passes, total)
         results.append(values)
-    stacked = np.stack(results, axis=1)  # (4, K, M, T)
-    return Measurement(
-        t,
-        kept,
-        stacked[0],
-        stacked[1:3],
-        stacked[3],
-        texts.prompt,
-        network.depth,
-        network.precision,
-        network.window,
-        facts,
-    )
+    euclidean, *norms, radial = np.stack(results, axis=1)  # (4, K, M, T)
+    described = (texts.prompt, network.depth, network.precision, network.window, facts)
+    return Measurement(t, kept, euclidean, np.stack(norms), radial, *described)
 
 
 def _shifted(report: Report, before: int, total: int, done: int) -> None:
     report(before + done, total)
+
+
+def bias_array(bias: LogBias | Callable[[Array], Array], prompt: int, n: int) -> Array:
+    """Return what the bias adds to the logits of n queries for the prompt's keys, shape (n, prompt).
+
+    >>> from relaymodel.simulation import PromptBias
+    >>> (bias_array(PromptBias(1), prompt=2, n=4) / np.log(2)).round(3).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.585, 0.585], [1.0, 1.0]]
+    """
+    added = np.zeros((n, 1))
+    added[prompt:, 0] = bias_function(bias, prompt)(np.arange(1.0, n - prompt + 1))
+    return np.broadcast_to(added, (n, prompt))
 
 
 _MEMBERS = ("depth", "vocabulary", "context", "window", "precision", "provenance", "encode", "generate", "observe")

@@ -7,6 +7,7 @@ import json
 import platform
 import shlex
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,12 @@ from relaymodel.networks.huggingface.libraries import heavy, torch_seed
 from relaymodel.networks.training.jobs import Key, train_all
 from relaymodel.networks.training.recipe import Recipe
 from relaymodel.networks.training.result import (
+    ADDED,
     ALPHA_FILE,
     ARMS,
     CONFIGURATION,
+    PLAIN,
+    TRAINED,
     TRAININGS,
     Row,
     Training,
@@ -136,8 +140,8 @@ def train(
     heavy("torch"), heavy("transformers")
     written = command(name, recipe, bias, arms, grown)
     asked = {
-        "recipe": recipe.as_dict(),
-        "bias": None if bias is None else _describe(bias),
+        "recipe": asdict(recipe),
+        "bias": None if bias is None else {part: str(value) for part, value in asdict(bias).items()},
         "trainings": list(chosen),
         "seeds": list(grown),
         "text": {
@@ -153,20 +157,12 @@ def train(
     runs = {}
     for seed in grown:
         for training in chosen:
-            how = {arm: bias if arm in (ARMS[1], ARMS[2]) else None for arm in TRAININGS[training]}
-            if bias is None:
-                how = {ARMS[0]: None}
+            measured_arms = (PLAIN,) if bias is None else TRAININGS[training]
+            how = {arm: bias if arm in (TRAINED, ADDED) else None for arm in measured_arms}
             place = folder / f"{training}-seed-{seed}"
             known = facts | {"training": training, "seed": str(seed)}
-            runs[training, seed] = Run(
-                place,
-                corpus,
-                recipe,
-                seed,
-                bias if training == "bias" else None,
-                how,
-                known,
-            )
+            throughout = bias if training == "bias" else None
+            runs[training, seed] = Run(place, corpus, recipe, seed, throughout, how, known)
     report, done = reporter(progress), dict.fromkeys(runs, 0)
 
     def measured(key: Key, record: Record) -> None:
@@ -202,12 +198,6 @@ def command(name: str, recipe: Recipe, bias: PromptBias | ConstantShare | None, 
         words += ["--seed", str(seeds.start)]
     words += [*recipe.options(), "--out", "DIR"]
     return shlex.join(words)
-
-
-def _describe(bias: PromptBias | ConstantShare) -> dict[str, Any]:
-    if isinstance(bias, ConstantShare):
-        return {"share": str(bias.share)}
-    return {"strength": str(bias.strength), "offset": str(bias.offset)}
 
 
 def _open(out: Path, asked: dict[str, Any], text: str, *, resume: bool) -> Path:
@@ -260,9 +250,7 @@ def _alone(folder: Path) -> Iterator[None]:
 def _rows(runs: dict[Key, Run]) -> list[Row]:
     """Return what was measured so far, arm by arm."""
     rows = [
-        Row(
-            arm, seed, record["step"], int(layer), alpha, error, int(low), int(high), record["loss"], record["held_out"]
-        )
+        Row(arm, seed, record["step"], layer, alpha, error, low, high, record["loss"], record["held_out"])
         for (_, seed), run in runs.items()
         for record in run.records
         for arm, fits in record["alpha"].items()

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,14 +31,7 @@ def train_all(
     """
     if min(jobs, len(runs)) == 1:
         for key, run in runs.items():
-
-            def measured(record: Record, key: Key = key) -> None:
-                tell(key, record)
-
-            def advanced(step: int, key: Key = key) -> None:
-                report(key, step)
-
-            run.train(measured, advanced)
+            run.train(partial(tell, key), partial(report, key))
         return
     context = multiprocessing.get_context("spawn")  # a fork would inherit the threads of torch as locks for ever held
     queue, stop = context.SimpleQueue(), context.Event()

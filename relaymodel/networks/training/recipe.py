@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -120,10 +120,6 @@ class Recipe:
         rise = min(1.0, (step + 1) / (WARMUP * self.steps))
         return self.rate * rise * (LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * step / self.steps)))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields, for a file."""
-        return asdict(self)
-
     def options(self) -> list[str]:
         """Return the options of `relaymodel train` that give this recipe.
 
@@ -144,19 +140,7 @@ class Recipe:
 STANDARD = "standard"
 PRESETS: Mapping[str, Recipe] = {
     STANDARD: Recipe(),
-    "quick": Recipe(
-        depth=2,
-        width=32,
-        heads=2,
-        context=96,
-        prompt=16,
-        steps=24,
-        batch=4,
-        rate=3e-3,
-        checkpoints=3,
-        pairs=3,
-        threads=1,
-    ),
+    "quick": Recipe(depth=2, width=32, heads=2, context=96, prompt=16, steps=24, checkpoints=3, pairs=3),
 }
 """Recipes by name: "standard" takes some ten minutes a training on two cores, "quick" seconds, to see that it works."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ PLAIN, TRAINED, ADDED, REMOVED = ARMS = (
 TRAININGS = {"plain": (PLAIN, ADDED), "bias": (TRAINED, REMOVED)}
 """Which arms share a training."""
 
-ALPHA_COLUMNS = ("arm", "seed", "step", "layer", "alpha", "stderr", "from_t", "to_t", "loss", "held_out")
 CONFIGURATION, ALPHA_FILE = "configuration.json", "alpha.csv"
 
 
@@ -53,6 +52,18 @@ class Row:
     to_t: int
     loss: float | None
     held_out: float
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> Row:
+        """Return the row that a line of `alpha.csv` writes out; `KeyError` or `ValueError` for any other line."""
+        if texts["arm"] not in ARMS:
+            raise ValueError(texts["arm"])
+        values: dict[str, Any] = {name: int(texts[name]) for name in ("seed", "step", "layer", "from_t", "to_t")}
+        values |= {name: float(texts[name]) for name in ("alpha", "stderr", "held_out")}
+        return cls(arm=texts["arm"], loss=float(texts["loss"]) if texts["loss"] else None, **values)
+
+
+ALPHA_COLUMNS = tuple(field.name for field in fields(Row))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +124,12 @@ class Training:
         configuration = files.read_json(path / CONFIGURATION)
         found = files.read_table(path / ALPHA_FILE, ", ".join(ALPHA_COLUMNS))
         rows = []
-        for number, fields in found:
+        for number, texts in found:
             try:
-                rows.append(_parse(dict(zip(found.names, fields, strict=True))))
+                rows.append(Row.parse(dict(zip(found.names, texts, strict=True))))
             except (KeyError, ValueError):
                 raise found.error(
-                    number, f"the columns must be {', '.join(ALPHA_COLUMNS)}, got {show(found.separator.join(fields))}"
+                    number, f"the columns must be {', '.join(ALPHA_COLUMNS)}, got {show(found.separator.join(texts))}"
                 ) from None
         return cls(path, configuration, tuple(rows))
 
@@ -194,20 +205,3 @@ def write(path: Path, rows: Sequence[Row], facts: Mapping[str, str]) -> None:
     """Write `alpha.csv`."""
     columns = {name: [getattr(row, name) for row in rows] for name in ALPHA_COLUMNS}
     files.write_table(path, columns, facts, overwrite=True)
-
-
-def _parse(fields: Mapping[str, str]) -> Row:
-    if fields["arm"] not in ARMS:
-        raise ValueError(fields["arm"])
-    return Row(
-        fields["arm"],
-        int(fields["seed"]),
-        int(fields["step"]),
-        int(fields["layer"]),
-        float(fields["alpha"]),
-        float(fields["stderr"]),
-        int(fields["from_t"]),
-        int(fields["to_t"]),
-        float(fields["loss"]) if fields["loss"] else None,
-        float(fields["held_out"]),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from relaymodel.networks.huggingface import HuggingFaceNetwork
 from relaymodel.networks.huggingface.bias import bias_hook
 from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, within_memory
 from relaymodel.networks.protocol import draw_pairs, measure
+from relaymodel.networks.protocol.runs import bias_array
 from relaymodel.networks.training.recipe import BETAS, CLIP, VOCABULARY, WEIGHT_DECAY, Recipe
 from relaymodel.networks.training.text import Bytes, Corpus
-from relaymodel.simulation.inputs import bias_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ Record = dict[str, Any]
 RECORD = {"step", "loss", "held_out", "alpha"}
 
 
+@dataclass(eq=False)
 class Run:
     """One training of one seed.
 
@@ -53,18 +55,13 @@ class Run:
         Facts for the files of curves.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        corpus: Corpus,
-        recipe: Recipe,
-        seed: int,
-        bias: PromptBias | ConstantShare | None,
-        measured_with: dict[str, PromptBias | ConstantShare | None],
-        provenance: dict[str, str],
-    ) -> None:
-        self.folder, self.corpus, self.recipe, self.seed = folder, corpus, recipe, seed
-        self.bias, self.measured_with, self.provenance = bias, measured_with, provenance
+    folder: Path
+    corpus: Corpus
+    recipe: Recipe
+    seed: int
+    bias: PromptBias | ConstantShare | None
+    measured_with: dict[str, PromptBias | ConstantShare | None]
+    provenance: dict[str, str]
 
     @property
     def records(self) -> list[Record]:
@@ -167,7 +164,9 @@ class Run:
             name = f"{arm.replace(' ', '-')}-{step:06d}.csv"
             measured.to_csv(self.folder / "curves" / name, overwrite=True)
             fits = {layer: measured.alpha(layer) for layer in measured.layers}
-            record["alpha"][arm] = [[layer, fit.value, fit.noise_stderr, *fit.window] for layer, fit in fits.items()]
+            record["alpha"][arm] = [
+                [layer, fit.value, fit.noise_stderr, *map(int, fit.window)] for layer, fit in fits.items()
+            ]
         return record
 
     def _save(self, step: int, losses: list[float]) -> None:
@@ -216,18 +215,6 @@ def build(recipe: Recipe) -> Any:
         eos_token_id=None,
     )
     return transformers.GPT2LMHeadModel(config)
-
-
-def bias_array(bias: PromptBias | ConstantShare, prompt: int, n: int) -> NDArray[np.float64]:
-    """Return what the bias adds to the logits of n queries for the prompt's keys, shape (n, prompt).
-
-    >>> from relaymodel.simulation import PromptBias
-    >>> (bias_array(PromptBias(1), prompt=2, n=4) / np.log(2)).round(3).tolist()
-    [[0.0, 0.0], [0.0, 0.0], [0.585, 0.585], [1.0, 1.0]]
-    """
-    added = np.zeros((n, prompt))
-    added[prompt:] = bias_function(bias, prompt)(np.arange(1.0, n - prompt + 1))[:, None]
-    return added
 
 
 def measure_checkpoint(
