@@ -85,3 +85,8 @@ def test_deep_stacks_are_enclosed_layer_by_layer(monkeypatch, rng):
             assert np.all(layer.residual * low[l] + layer.relay * np.cumsum(low[l]) / n >= high[l + 1])
     ends = [majorant(layers, high[0], 5).log10[-1, 5:].mean() for layers in (moved, still)]
     assert ends[0] <= ends[1]
+
+
+def test_of_lines_that_are_parallel_the_higher_counts():
+    assert _corners(np.array([1.0, 2.0]), np.array([1.0, 1.0])) == _corners(np.array([2.0]), np.array([1.0])) == [2.0]
+    assert _corners(np.array([2.0, 1.0]), np.array([1.0, 1.0])) == [2.0]

@@ -5,6 +5,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import Layer, RelayModel, certify, influence
@@ -59,3 +60,17 @@ def test_the_ladder_descends_where_knowledge_grows(rng):
         assert ladder["section_8"] > ladder["covariance"]
         assert ladder["secants"] > ladder["prompts"]
         assert 0 <= ladder["smallest_prompts"] < 1
+
+
+def test_rungs_and_layers_that_are_not_there_are_refused(rng):
+    certificate = certify(*example(rng, depth=2, steps=6))
+    ladder = certificate.ladder
+    assert ladder.find("prompts") is ladder.prompts
+    assert ladder.find(ladder.prompts) is ladder.prompts
+    for other in ("magic", 3, ["prompts"]):
+        with pytest.raises(ValueError, match="rung must be one of 'weights', 'hypotheses'"):
+            ladder.find(other)
+    assert certificate.distance(np.int64(2)).tolist() == certificate.distance().tolist()
+    for layer in (True, 1.5, -1, 3):
+        with pytest.raises(ValueError, match="layer must be from 0 to 2"):
+            certificate.distance(layer)

@@ -108,3 +108,16 @@ def test_embeddings_are_off_by_the_rounding_of_their_sum(rng):
     assert_allclose(noise.embedded(network, x), 2.0**-52 * np.linalg.norm(x, axis=-1))
     network = Transformer.random(Architecture(depth=1, width=4, heads=1, vocabulary=3, positions="none"), rng)
     assert np.all(noise.embedded(network, x) == 0)
+
+
+def test_shifts_and_biases_that_are_not_there_add_nothing(rng):
+    shape, block = block_of(rng)
+    names = [name for name in vars(block) if name.endswith(("bias", "shift"))]
+    without = replace(block, **dict.fromkeys(names))
+    zeros = replace(block, **{name: 0 * getattr(block, name) for name in names})
+    heads = Heads(*(rng.standard_normal((2, 2, 5, 2)) for _ in range(3)), block.output.reshape(2, 2, 4), None)
+    x, low, error = rng.standard_normal((2, 5, 4)), rng.uniform(1, 2, (2, 5)), rng.uniform(0, 1e-9, (2, 5))
+    norms = read(block, shape).attention
+    found = [noise.after_attention(b, norms, heads, x, low, error, False) for b in (without, zeros)]
+    assert np.array_equal(*found)
+    assert np.array_equal(*(noise.after_mlp(b, 1 + low, x, low, error) for b in (without, zeros)))

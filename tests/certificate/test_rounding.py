@@ -107,3 +107,8 @@ def test_an_exponential_between_floats_and_integers():
         assert isinstance(value, float) == (exponent < 644.8)
     assert rounding.exponential(1e6) > 0
     assert rounding.exponential(1.1e6) == rounding.exponential(math.inf) == math.inf
+
+
+def test_norms_of_matrices_with_one_large_entry_are_close():
+    for large in (1.0, 1.9, 0.6):
+        assert rounding.operator_norm(np.diag([large, large / 10])) < large * (1 + 1e-8)

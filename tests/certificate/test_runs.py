@@ -1,14 +1,17 @@
 """What two runs give."""
 
+from fractions import Fraction
+
 import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import certify
-from relaymodel.certificate.runs import _capped, follow
+from relaymodel.certificate.runs import _capped, deviations, follow
 from relaymodel.certificate.subject import Subject
 from relaymodel.certificate.weights import read
+from relaymodel.networks.transformer import Architecture
 from tests.certificate import exact
 from tests.certificate.cases import example, scrambled
 
@@ -56,3 +59,19 @@ def test_sizes_are_above_the_exact_ones_and_close(rng, gated, norm):
 
 def test_rounding_never_makes_a_weight_larger_than_1():
     assert _capped(np.array([1.5, 3.0, np.inf, 8.1, 9.9])).tolist() == [1.5, 3.0, 3.0, 4.0, 9.9]
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_deviations_lose_what_rounding_may_have_given(norm):
+    """A common 1e15 leaves a spread of little but rounding; states of 1e-200 one that underflows."""
+    shape = Architecture(depth=1, width=3, heads=1, vocabulary=2, positions="none", norm=norm, epsilon=1e-310)
+    x = np.array([[[1e15, 1e15 + 0.125, 1e15], [1e-200, 2e-200, -1e-200]]] * 2)
+    sigma, low = deviations(x, shape)
+    for n in range(2):
+        row = [Fraction(value) for value in x[0, n]]
+        mean = sum(row) / 3 if norm == "layer" else 0
+        square = sum((value - mean) ** 2 for value in row) / 3 + Fraction(1e-310)
+        assert Fraction(low[0, n]) ** 2 <= square
+    assert low[0, 1] > 0.99e-155
+    assert low[0, 0] < 3 if norm == "layer" else low[0, 0] > 0.999e15
+    assert sigma.shape == low.shape == (2, 2)

@@ -7,7 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from relaymodel import certify, memory
+from relaymodel import PromptBias, certify, memory
 from relaymodel.certificate.subject import Subject
 from relaymodel.certificate.subject import memory as memory_of
 from relaymodel.networks.huggingface import HuggingFaceNetwork
@@ -110,3 +110,16 @@ def test_no_omega_is_written_down_where_it_would_take_a_million_bits(rng):
     assert certificate.ladder.weights is None
     assert certificate.applies
     assert "no ω can be written down from them alone" in certificate.hypotheses[2].finding
+
+
+def test_the_bias_is_named_and_grows_where_its_end_is_above_its_beginning(rng):
+    network, pairs = example(rng, depth=1, steps=3)
+    for bias, name, grows in (
+        (None, "none", False),
+        (PromptBias(0.5), repr(PromptBias(0.5)), True),
+        (lambda t: np.array([0.0, 1.0, 1.0]), "a function of t", True),
+        (lambda t: np.array([0.0, 1.0, 0.0]), "a function of t", False),
+    ):
+        subject, facts = Subject.of(network, pairs, bias)
+        assert facts["bias"] == name
+        assert subject.grows == grows

@@ -94,3 +94,20 @@ def test_floors_of_tiny_embeddings_are_those_of_epsilon():
     network = Transformer(shape, replace(network.weights, blocks=blocks, embedding=embedding))
     assert Fraction(floors(network)) ** 2 <= Fraction(1e-310) + Fraction(5e-200) ** 2
     assert floors(network) > 1e-156
+
+
+@pytest.mark.parametrize("part", ["output", "down", "output_bias", "down_bias"])
+def test_a_component_is_touched_by_a_single_entry(part):
+    sharp = sharp_network(2, common=100.0)
+    shape = replace(sharp.architecture, mlp_width=3)
+    blocks = []
+    for block in sharp.weights.blocks:
+        zeros = {"mlp_gain": 4, "up": (4, 3), "down": (3, 4), "output_bias": 4, "down_bias": 4, "mlp_shift": 4}
+        blocks.append(replace(block, **{name: np.zeros(size) for name, size in zeros.items()}))
+    untouched = Transformer(shape, replace(sharp.weights, blocks=tuple(blocks)))
+    assert floors(untouched) > 49
+    for column in (0, 1):
+        array = getattr(blocks[1], part).copy()
+        array.reshape(-1, 4)[0, column] = 1e-3
+        touched = (blocks[0], replace(blocks[1], **{part: array}))
+        assert floors(Transformer(shape, replace(sharp.weights, blocks=touched))) < 1
