@@ -70,6 +70,7 @@ def results():
         "imprecise": exact.PrecisionError("cannot tell", arb("0.5", "0.25")),
         "underdetermined": inference.UnderdeterminedError("too few", 0.5),
         "derivation": formula,
+        "derivation of heads": rm.derive(rm.RelayModel.uniform(prompt=8, depth=2, relay=0.5, recency=0.5)),
         "series": formula.asymptotic,
         "alpha": formula.limit,
         "steps": formula.steps,
