@@ -13,7 +13,6 @@ from scipy.special import gammaln
 import relaymodel as rm
 from relaymodel import Head, Layer, RelayModel
 from relaymodel.bounds import rate
-from relaymodel.control import bias_limit
 from relaymodel.model import parse_heads
 from tests.strategies import heads, layers_of_heads, models_of_heads, position_exponents, signed
 
@@ -126,7 +125,6 @@ RECENT = RelayModel.uniform(4, 2, 1, recency=0.5)
         (lambda model: rm.bracket(model, 5), "the two-sided bound"),
         (rate, "rate"),
         (lambda model: rm.rms_influence(model, 5), "rms_influence"),
-        (lambda model: bias_limit(model, rm.PromptBias(1)), "a prompt bias"),
         (lambda model: model.rational, "the reduction to relay, residual and position"),
     ],
 )
