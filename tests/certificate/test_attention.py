@@ -89,3 +89,13 @@ def test_differences_that_are_equal_have_a_mean_too():
     x = np.log(A[0] / A[1])
     expected = [0.5, (A[0, 1] - A[1, 1]) / 0.05, 0.3 / np.log(4)]
     assert_allclose(logarithmic_mean(A, x), expected, rtol=1e-12)
+
+
+def test_heads_of_very_different_logits_do_not_disturb_each_other(rng):
+    """One head's logits are 1e4 above the other's."""
+    query, key = rng.standard_normal((2, 2, 2, 5, 3))
+    query[:, 1], key[:, 1] = 100, 100 + key[:, 1]
+    heads = Heads(query, key, query, rng.standard_normal((2, 3, 7)), None)
+    A, logs = heads.softmax(0, 5)
+    assert_allclose(A.sum(axis=-1), 1)
+    assert_allclose(np.exp(logs) * np.tri(5), A, rtol=1e-12)

@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose
 
 from relaymodel import PromptBias, certify
 from relaymodel.certificate.hypotheses import slope
+from relaymodel.certificate.runs import follow
+from relaymodel.certificate.weights import read
 from relaymodel.networks.transformer import Transformer
 from tests.certificate.cases import example
 
@@ -90,3 +92,15 @@ def test_the_largest_of_all_layers_is_named(rng):
     finding = certificate.hypotheses[2].finding
     assert f"from {first.max():.3g} at t = 1 to {last.max():.3g} at t = 40" in finding
     assert f"n A is at most {omega.max():.4g} " in finding
+
+
+def test_the_smallest_floor_of_all_layers_is_named(rng):
+    network, pairs = example(rng, std=0.3)
+    certificate = certify(network, pairs)
+    least = [run.least for _, run in follow(network, norms_of(network), certificate.subject.tokens, None) if run]
+    assert f"{min(least):.3g}" != f"{max(least):.3g}"
+    assert f"{min(least):.3g} on these runs" in certificate.hypotheses[3].finding
+
+
+def norms_of(network):
+    return [read(block, network.architecture) for block in network.weights.blocks]

@@ -1,6 +1,7 @@
 """Each rung's bound is that of its relay layers, and knowledge brings it down."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -9,6 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import Layer, RelayModel, certify, influence
+from relaymodel.certificate.ladder import build
+from relaymodel.certificate.runs import follow
+from relaymodel.certificate.weights import read
 from tests.certificate.cases import example
 
 
@@ -74,3 +78,17 @@ def test_rungs_and_layers_that_are_not_there_are_refused(rng):
     for layer in (True, 1.5, -1, 3):
         with pytest.raises(ValueError, match="layer must be from 0 to 2"):
             certificate.distance(layer)
+
+
+@pytest.mark.parametrize("name", ["positions", "secants"])
+def test_targets_beyond_floats_are_refused(rng, name):
+    certificate = certify(*example(rng, depth=2, steps=6))
+    network, low, high = certificate.subject.network, certificate.low, certificate.high
+    norms = [read(block, network.architecture) for block in network.weights.blocks]
+    runs = [run for _, run in follow(network, norms, certificate.subject.tokens, None) if run]
+    beyond = getattr(runs[1], name).copy()
+    beyond[3] = np.inf
+    constants = [certificate.ladder.section_8.constants] * 3
+    build(*constants, runs, low, high, 1.0, 5)
+    with pytest.raises(ValueError, match="float64 can hold"):
+        build(*constants, [runs[0], replace(runs[1], **{name: beyond})], low, high, 1.0, 5)

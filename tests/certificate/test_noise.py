@@ -48,10 +48,10 @@ def test_what_the_arithmetic_of_an_mlp_adds(rng, gated):
 @pytest.mark.parametrize("rotary", [False, True])
 @pytest.mark.parametrize("biased", [False, True])
 def test_what_the_arithmetic_of_attention_adds(rng, rotary, biased):
-    shape, block = block_of(rng)
+    shape, block = block_of(rng, heads=1)
     norms = read(block, shape).attention
-    q, k, v = (rng.standard_normal((2, 2, 5, 2)) for _ in range(3))
-    heads = Heads(q, k, v, block.output.reshape(2, 2, 4), rng.standard_normal((5, 3)) if biased else None)
+    q, k, v = (rng.standard_normal((2, 1, 5, 4)) for _ in range(3))
+    heads = Heads(q, k, v, block.output.reshape(1, 4, 4), rng.standard_normal((5, 3)) if biased else None)
     x, low, error = rng.standard_normal((2, 5, 4)), rng.uniform(1, 2, (2, 5)), rng.uniform(0, 1e-9, (2, 5))
     norm = np.linalg.norm
     Q, K, V = (norm(z, axis=-1).max() for z in (q, k, v))
@@ -64,7 +64,7 @@ def test_what_the_arithmetic_of_attention_adds(rng, rotary, biased):
             (block.value, block.value_bias, V),
         )
     ]
-    logits = (off[0] * K + Q * off[1] + gamma(2) * Q * K) / np.sqrt(2)
+    logits = (off[0] * K + Q * off[1] + gamma(4) * Q * K) / np.sqrt(4)
     if biased:
         logits += 4 * UNIT * np.abs(heads.bias).max()
     outputs = sum(norm(w) for w in heads.output)
@@ -73,7 +73,7 @@ def test_what_the_arithmetic_of_attention_adds(rng, rotary, biased):
     own, relayed = sensitivity(heads, norms, error / low)
     found = noise.after_attention(block, norms, heads, x, low, error, rotary)
     assert_allclose(found, 1.01 * (error + error / low * own + relayed + fresh), rtol=1e-9)
-    most = (Q * max(norms.key) + K * max(norms.query)) / np.sqrt(2)
+    most = (Q * max(norms.key) + K * max(norms.query)) / np.sqrt(4)
     assert most > 1
     for share, finite in ((0.97, True), (1.03, False)):  # of the change of logits up to which first order is taken
         found = noise.after_attention(block, norms, heads, x, low, share * 1e-3 / most * low, rotary)

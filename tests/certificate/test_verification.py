@@ -151,3 +151,13 @@ def test_progress_is_told_from_the_first_step_to_the_last(rng):
     assert told[:4] == [(1, 13), (2, 13), (3, 13), (4, 13)]
     assert told[-1] == (13, 13)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_another_measurement_may_be_rounded_otherwise(rng):
+    """The smallest layers of given prompts touch the distances: a measurement of a few roundings more passes."""
+    network, pairs = example(rng, depth=1, steps=6)
+    certificate, measured = certify(network, pairs), measure(network, pairs)
+    bound = 10 ** certificate.log10_bound("smallest_prompts", 1)
+    for factor, passes in ((1 + 5e-13, True), (1 + 5e-12, False)):
+        same = replace(measured, euclidean=measured.euclidean * 0 + bound * factor)
+        assert certificate.check(same).passed == passes
