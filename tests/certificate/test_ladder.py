@@ -92,3 +92,12 @@ def test_targets_beyond_floats_are_refused(rng, name):
     build(*constants, runs, low, high, 1.0, 5)
     with pytest.raises(ValueError, match="float64 can hold"):
         build(*constants, [runs[0], replace(runs[1], **{name: beyond})], low, high, 1.0, 5)
+
+
+def test_what_is_enclosed_without_room_is_not_taken_as_proven(rng):
+    """Equal in exact arithmetic is less than 1 after rounding down, and by no more than rounding."""
+    rung = replace(certify(*example(rng, depth=1, steps=6)).ladder.section_8, formula=lambda c: Layer(0, 1))
+    low = np.tile(rng.uniform(1, 2, 11), (2, 1))
+    found = rung.excess(low, low)
+    assert np.all(found < 1)
+    assert np.all(found > 1 - 1e-13)
