@@ -45,7 +45,7 @@ def verify(evidence: Evidence) -> Verification:
     for name in ("low", "high", "omega", "noise", "hypotheses", "ladder"):
         for where, mine, other in differences(getattr(evidence, name), getattr(again, name), name):
             tally.add(np.array([False]), f"{where} is not what the network gives on its texts")
-            shapes &= np.shape(mine) == np.shape(other)
+            shapes &= type(mine) is type(other) and np.shape(mine) == np.shape(other)
     if not shapes:
         return tally.result()
     tally.add((low <= high).ravel(), "a distance's lower bound is above its upper one")

@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.exact import bands, finite
-from relaymodel.exact.hyperbola import Hyperbola
+from relaymodel.exact.hyperbola import Hyperbola, NoContourError
 from relaymodel.exact.kernel import GammaKernel, head_front
 from relaymodel.exact.ladder import CLUSTER_BITS, MOST_POLES, SlowSeriesError, residue_sum, terms_needed
 from relaymodel.exact.precision import working
@@ -66,7 +66,8 @@ def influence_ball(model: RelayModel, t: Number, digits: int = 50) -> arb:
     TypeError, ValueError
         For bad arguments, named.
     PrecisionError
-        If D(t) cannot be told from zero with a hundred times the digits asked for.
+        If D(t) cannot be told from zero with a hundred times the digits asked for; for heads with a recency also where
+        t is so far below 1 that the integral falls too slowly.
 
     Examples
     --------
@@ -205,7 +206,13 @@ def _integral(model: RelayModel, kernel: GammaKernel, lost: int, *, derivative: 
         if falling:
             with suppress(SlowSeriesError):
                 return residue_sum(found, kernel, bits)
-        return Hyperbola(found, kernel).integral(bits, _guess(model, kernel))
+        try:
+            return Hyperbola(found, kernel).integral(bits, _guess(model, kernel))
+        except NoContourError:
+            raise PrecisionError(
+                "the integral falls too slowly for a ball: take a whole t, or one that is not far below 1",
+                arb("0 +/- inf"),
+            ) from None
 
     return BallIntegral(evaluate, lost)
 

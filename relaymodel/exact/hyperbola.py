@@ -85,9 +85,9 @@ class Hyperbola:
                 raise NoContourError
         upper = sum((self.majorant(BALL_ANGLE + sign * STRIP_WIDTH, last) for sign in (-1, 1)), arb(0))
         step = arb(2 * math.pi * STRIP_WIDTH / float((2 + upper / goal).log()))
-        count = math.ceil(last / float(step))
-        if count > MOST_BALL_NODES:
+        if not last < MOST_BALL_NODES * float(step):  # a step of no size is none
             raise NoContourError
+        count = math.ceil(last / float(step))
         total = acb(0)
         for j in range(count + 1):
             zeta, speed = self.curve(arb(BALL_ANGLE), step * j)

@@ -85,6 +85,8 @@ def test_bounds_that_cross_and_lose_their_start_are_caught_as_such(rng):
         smaller = replace(ladder.prompts, **{field: getattr(ladder.prompts, field) * 0.9})
         forged = replace(certificate, ladder=replace(ladder, prompts=smaller))
         assert refused(forged, f"'prompts': starts {words}")
+    number = replace(certificate, ladder=replace(ladder, secants=replace(ladder.secants, sources=1.0)))
+    assert refused(number, "ladder.secants.sources is not what the network gives")
 
 
 @pytest.mark.parametrize("part", ["output", "value", "down", "up"])

@@ -20,7 +20,7 @@ from relaymodel import (
     local_exponent,
     token_influence,
 )
-from relaymodel.exact import bands, finite, local_exponent_ball, token_influence_ball
+from relaymodel.exact import PrecisionError, bands, finite, local_exponent_ball, token_influence_ball
 from relaymodel.exact.contour import factors, log_gamma_quotient
 from relaymodel.exact.hyperbola import Hyperbola
 from relaymodel.exact.kernel import GammaKernel
@@ -287,3 +287,12 @@ def test_cancellation_within_and_between_layers_is_handed_to_balls():
     sums = bands.token_influence(model, np.array([2.0]), np.array([12.0]))
     assert sums.condition[0] > 1e4
     assert difference(token_influence(model, 2, 12), token_influence_ball(model, 2, 12, 20)) < 1e-15
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_balls_say_where_no_contour_falls_fast_enough(position):
+    model = RelayModel(100, [Layer(1.075, position=position, recency=1e-300)] * 3)
+    assert influence(model, 1e-6) > 0
+    for evaluate in (influence_ball, local_exponent_ball):
+        with pytest.raises(PrecisionError, match="falls too slowly"):
+            evaluate(model, 1e-6)
