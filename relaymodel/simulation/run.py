@@ -119,7 +119,9 @@ class Simulation:
         """Go on to continuation token `steps`, counted from the end of the prompt; return t and D, shape (K,) each.
 
         `samples` and `progress` as in `simulate`; sampled are the points beyond the state's t.  D keeps its sign.
-        Stage after stage, in one process or several, the values are bit for bit those of one run.
+        Stage after stage, in one process or several, the values are bit for bit those of one run; only under a bias on
+        other heads than uniform ones may last digits differ, in the chunk that a stage ends in, whose FFT has not seen
+        the bias of later tokens.
 
         Raises `ValueError` if `steps` is not beyond the state's t, or where `simulate` does.
         """
