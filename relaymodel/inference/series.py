@@ -129,6 +129,9 @@ def _limits(design: Array, y: Array, noise: Noise, shared: Array) -> list[_Limit
     y = (y - y[0])[:, None]
     for columns in range(2, min(design.shape[1], y.size - LEAST + 2) + 1):
         size = np.linalg.norm(design[:, :columns], axis=0)
+        if size[-1] == 0:  # a power of t that has decayed below float64 adds nothing
+            found.append(found[-1])
+            continue
         prepared = gls(design[:, :columns] / size, noise)
         row = prepared.flat[0, 1]
         # the noise is scaled to the residuals; the factor is the variance of Student's t

@@ -58,6 +58,11 @@ class TestLimit:
         assert np.mean(np.abs(scores) < 1.96) > 0.9
         assert 0.05 < np.median(errors) < 2
 
+    def test_powers_that_decay_below_float64_add_nothing(self):
+        t = np.geomspace(1e3, 1e300, 60)
+        limit = extrapolate_exponent(Curve(t, t**-0.25 * (1 + 5 / np.log(t))))
+        assert abs(limit.value - 0.25) < max(limit.stderr, 1e-3) < 0.1
+
     def test_interval_widens_with_noise_and_narrows_with_length(self, rng):
         def error(last, sigma):
             t = np.geomspace(16, last, 60)
