@@ -125,7 +125,7 @@ def _limits(design: Array, y: Array, noise: Noise, shared: Array) -> list[_Limit
     """Return the limit, its noise error and the residual at degree 0, 1, ... by generalised least squares."""
     floor = rounding(y[:, None])
     unit = float(np.median(np.diagonal(noise.covariances[0])))
-    found = []
+    found: list[_Limit] = []
     y = (y - y[0])[:, None]
     for columns in range(2, min(design.shape[1], y.size - LEAST + 2) + 1):
         size = np.linalg.norm(design[:, :columns], axis=0)
