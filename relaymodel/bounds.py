@@ -61,8 +61,10 @@ class Bracket(Generic[Side]):
 
     @property
     def tightness(self) -> Side:
-        """The quotient upper / lower, at least 1; 1 means that the bound is an equality."""
-        return self.upper / self.lower  # type: ignore[operator, no-any-return]
+        """The quotient upper / lower, at least 1; 1 means that the bound is an equality.  Balls keep their digits."""
+        bits = max((side.bits() for side in self if isinstance(side, arb)), default=0)
+        with working(bits=max(64, bits)):
+            return self.upper / self.lower  # type: ignore[operator, no-any-return]
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,16 @@ def test_the_harmonic_sum_lies_between_logarithms(model, t):
     assert np.log((N + 1) / (P + 1)) * (1 - 1e-12) - 1e-12 <= p1 <= np.log(N / P) * (1 + 1e-12) + 1e-12
 
 
+def test_the_quotient_of_balls_keeps_their_digits_whatever_the_precision_around():
+    sides = bracket_ball(RelayModel.uniform(10, 6, Fraction(1, 3)), 10**6, 60)
+    around = []
+    for bits in (20, 53, 400):
+        with working(bits=bits):
+            around.append(sides.tightness)
+    assert all(quotient.rel_accuracy_bits() > 180 for quotient in around)
+    assert len({quotient.str(55, radius=False) for quotient in around}) == 1
+
+
 @given(uniform_attention, st.integers(2, 60))
 def test_the_bound_is_tight(model, exponent):
     """The quotient of the sides tends to 1 like 1/log t, so no bound of smaller order can hold."""
