@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -175,3 +175,12 @@ def choice(name: str, value: object, options: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {show(value)}")
     return value
+
+
+def as_text(facts: Mapping[Any, object] | None) -> dict[str, str]:
+    """Return facts for a provenance, keys and values as text; none for None.
+
+    >>> as_text({"seed": 1})
+    {'seed': '1'}
+    """
+    return {str(key): str(value) for key, value in (facts or {}).items()}

@@ -11,7 +11,7 @@ import numpy as np
 from immutabledict import immutabledict
 
 from relaymodel import files
-from relaymodel.checks import PLAIN_NUMBER, demand, numbers, series, show
+from relaymodel.checks import PLAIN_NUMBER, as_text, demand, numbers, series, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,7 @@ class Curve:
             if array is not None:
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
-        provenance = {str(key): str(value) for key, value in dict(self.provenance).items()}
+        provenance = as_text(dict(self.provenance))
         object.__setattr__(self, "provenance", immutabledict(provenance))
 
     def _checked_pairs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from relaymodel.certificate.ladder import Ladder
 from relaymodel.certificate.result import Certificate
 from relaymodel.certificate.subject import Subject
+from relaymodel.checks import as_text
 from relaymodel.progress import reporter
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def certify(
     """
     report = reporter(progress)
     subject, facts = Subject.of(network, pairs, bias)
-    facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
+    facts |= as_text(provenance)
     done, total = 2 * subject.network.depth, 2 * subject.network.depth + len(fields(Ladder))
     certificate = Certificate.gather(subject, facts, lambda done: report(done, total))
     for i, rung in enumerate(certificate.ladder.rungs.values(), start=1):

@@ -39,8 +39,8 @@ class AttentionNorms:
         Norms of $W_Q^h$, $W_K^h$ and $W_V^h W_O^h$.
     query_offset, key_offset
         Norms of what shift and bias alone give.
-    query_all, value_all, output_all
-        Norms of $W_Q$, of $W_V$ (each value head as often as it is used) and of $W_O$, all heads side by side.
+    value_all, output_all
+        Norms of $W_V$ (each value head as often as it is used) and of $W_O$, all heads side by side.
     together
         Norm of $\sum_h W_V^h W_O^h$.
     raw_value
@@ -53,7 +53,6 @@ class AttentionNorms:
     raw_value: tuple[float, ...]
     query_offset: tuple[float, ...]
     key_offset: tuple[float, ...]
-    query_all: float
     value_all: float
     output_all: float
     together: float
@@ -155,7 +154,6 @@ def read(block: Block, architecture: Architecture) -> BlockNorms:
         raw_value=tuple(v.norm for v in values),
         query_offset=_offsets(block.query, block.attention_shift, block.query_bias, a.heads, 1),
         key_offset=_offsets(block.key, block.attention_shift, block.key_bias, a.key_value_heads, group),
-        query_all=query.norm,
         value_all=repeated.norm,
         output_all=operator_norm(block.output),
         together=above(product_norm(repeated.matrix, block.output) + sum(errors)),

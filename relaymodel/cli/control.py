@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from relaymodel.checks import Number
 from relaymodel.cli.numbers import number, text, whole
-from relaymodel.cli.options import CONTROL, GridOptions, ModelOptions, describe_layers, option, options
+from relaymodel.cli.options import CONTROL, GridOptions, ModelOptions, option, options
 from relaymodel.cli.output import Output, print_table, say
-from relaymodel.model import RelayModel
+from relaymodel.model import RelayModel, describe_layers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -296,13 +296,13 @@ def _finish(
     from relaymodel.exact import influence
 
     alone = influence(model, _floats(times)).tolist()
-    described = {"prompt": str(model.prompt), "layers": describe_layers(model)}
+    described = {"prompt": str(model.prompt), "layers": describe_layers(model.layers)}
     columns = {"t": times, "influence": values, "uncontrolled": alone}
     output.write_table(columns, {**provenance, **described})
     output.write_figure(draw)
 
     def show() -> None:
-        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model)}")
+        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model.layers)}")
         for line in (*lines, ""):
             say(line)
         print_table(columns)

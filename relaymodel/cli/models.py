@@ -1,16 +1,15 @@
 """Commands that evaluate a model: exactly, by its bound, by its recursion."""
 
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relaymodel.checks import Number
 from relaymodel.cli.inputs import duration
 from relaymodel.cli.numbers import nearest, outward, text
-from relaymodel.cli.options import GridOptions, ModelOptions, describe_layers
+from relaymodel.cli.options import GridOptions, ModelOptions
 from relaymodel.cli.output import Output, print_table, say
-from relaymodel.model import RelayModel
+from relaymodel.model import RelayModel, describe_layers
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIMULATION_PATIENCE = 1800.0  # seconds of simulation
-PROBE = 10**5  # tokens that tell how fast it is
 
 
 def influence(
@@ -146,14 +144,12 @@ def _samples(grid: GridOptions, times: Sequence[Number]) -> Any:
 
 
 def _demand_time(model: RelayModel, steps: int) -> None:
-    """Refuse a simulation of hours, from the speed of its beginning."""
-    from relaymodel.simulation import simulate
+    """Refuse a simulation of hours, from the speed of one chunk."""
+    from relaymodel.simulation import expected_seconds
 
-    if not PROBE < steps <= 2**52:  # nothing to estimate, or refused in its own words
+    if steps > 2**52:  # refused in its own words
         return
-    begun = time.perf_counter()
-    simulate(model, PROBE, samples=[1, PROBE])
-    seconds = (time.perf_counter() - begun) * steps / PROBE
+    seconds = expected_seconds(model, steps)
     if seconds > SIMULATION_PATIENCE:
         raise ValueError(
             f"--t-max must be smaller: simulating {steps:.3g} tokens would take about {duration(seconds)}; the "
@@ -163,7 +159,7 @@ def _demand_time(model: RelayModel, steps: int) -> None:
 
 def _describe(model: RelayModel) -> dict[str, str]:
     """Return what a CSV file says of its model."""
-    return {"prompt": str(model.prompt), "layers": describe_layers(model)}
+    return {"prompt": str(model.prompt), "layers": describe_layers(model.layers)}
 
 
 def _show(
@@ -177,7 +173,7 @@ def _show(
     """Print the columns, as JSON or as a table below what the model is."""
 
     def lines() -> None:
-        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model)}\n")
+        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model.layers)}\n")
         print_table(columns, digits, thin=thin)
 
     output.show(columns, lines)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from cyclopts import Group, Parameter
@@ -71,7 +70,6 @@ def _plain(value: object) -> str:
 
 Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.", OUTPUT)]
 Force = Annotated[bool, flag("--force", "Overwrite files that exist.", OUTPUT)]
-Seed = Annotated[int, option("--seed", "S", "Of random weights, tokens and pieces.", whole(least=0), NETWORK)]
 
 
 def _heads(name: str, text: str) -> list[tuple[Head, ...]]:
@@ -176,22 +174,3 @@ class GridOptions:
                     f"--t must be positive, since it counts the tokens after the prompt, got {show(str(value))}"
                 )
         return list(self.t)
-
-
-def describe_layers(model: RelayModel) -> str:
-    """Return the layers in one line, equal neighbours counted together.
-
-    >>> describe_layers(RelayModel.uniform(prompt=64, depth=6, relay=0.5))
-    '6 x (relay 0.5, residual 1, position 0)'
-    """
-    return ", ".join(f"{len(list(group))} x ({_describe(layer)})" for layer, group in groupby(model.layers))
-
-
-def _describe(layer: Layer) -> str:
-    if len(layer.heads) > 1:
-        entries: dict[str, object] = {"heads": "+".join(map(str, layer.heads)), "residual": layer.residual}
-    else:
-        entries = {"relay": layer.relay, "residual": layer.residual, "position": layer.position}
-        entries |= {"recency": layer.recency} if layer.recency else {}
-    entries |= {"sink": layer.sink} if layer.sink else {}
-    return ", ".join(f"{name} {value}" for name, value in entries.items())

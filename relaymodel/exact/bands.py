@@ -6,7 +6,6 @@ $\pi$ from the real axis, 4.5 half-widths of the band away, so that the coeffici
 coefficients do not fall to `TAIL` of its least value is not interpolated: its points are evaluated one by one.
 """
 
-import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -55,7 +54,6 @@ class NodeTable:
     model: RelayModel
     contours: dict[int, Contour | None] = field(default_factory=dict)
     rows: dict[tuple[int, bool], Array | None] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def symbol(self) -> Symbol:

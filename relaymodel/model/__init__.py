@@ -1,7 +1,7 @@
 """The specification of the linear relay model: what a layer does, how layers are stacked, and how both are written."""
 
 from relaymodel.model.layer import Head, Layer
-from relaymodel.model.notation import parse_heads
+from relaymodel.model.notation import describe_layers, parse_heads
 from relaymodel.model.stack import RelayModel
 
-__all__ = ["Head", "Layer", "RelayModel", "parse_heads"]
+__all__ = ["Head", "Layer", "RelayModel", "describe_layers", "parse_heads"]

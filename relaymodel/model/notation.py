@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from relaymodel.checks import Number, real, show
@@ -46,6 +47,25 @@ def parse_heads(text: str) -> tuple[Head, ...]:
             values[name] = _number(name, value, text)
         heads.append(Head(**values))
     return tuple(heads)
+
+
+def describe_layers(layers: Iterable[Layer]) -> str:
+    """Return the layers in one line, equal neighbours counted together.
+
+    >>> describe_layers([Layer(0.5)] * 6)
+    '6 x (relay 0.5, residual 1, position 0)'
+    """
+    return ", ".join(f"{len(list(group))} x ({_describe(layer)})" for layer, group in groupby(layers))
+
+
+def _describe(layer: Layer) -> str:
+    if len(layer.heads) > 1:
+        entries: dict[str, object] = {"heads": "+".join(map(str, layer.heads)), "residual": layer.residual}
+    else:
+        entries = {"relay": layer.relay, "residual": layer.residual, "position": layer.position}
+        entries |= {"recency": layer.recency} if layer.recency else {}
+    entries |= {"sink": layer.sink} if layer.sink else {}
+    return ", ".join(f"{name} {value}" for name, value in entries.items())
 
 
 def _number(name: str, text: str, whole: str) -> Number:

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import positive_integer, show
 from relaymodel.curve import Curve
-from relaymodel.model import Layer, RelayModel
+from relaymodel.model import RelayModel, describe_layers
 from relaymodel.progress import Report, reporter
 from relaymodel.simulation.heads import HeadRecursion
 from relaymodel.simulation.inputs import (
@@ -234,7 +233,7 @@ def simulate(
     if dead or (reminders is None and not any(layer.relays or layer.sink for layer in model.layers)):
         raise ValueError(
             "relay must not be 0 in all layers, nor relay and residual both in one: the influence is 0 at every t, "
-            f"and a Curve holds positive distances; got {_layers(model)}"
+            f"and a Curve holds positive distances; got {describe_layers(model.layers)}"
         )
     values: list[Floats] = []
     for t, D in pieces:
@@ -245,7 +244,7 @@ def simulate(
             )
         values.append(D)
     D = np.concatenate(values)
-    provenance = {"source": "simulation", "prompt": str(model.prompt), "layers": _layers(model)}
+    provenance = {"source": "simulation", "prompt": str(model.prompt), "layers": describe_layers(model.layers)}
     if bias is not None:
         provenance["bias"] = getattr(bias, "__name__", show(bias))
     if reminders is not None:
@@ -278,16 +277,4 @@ def expected_seconds(model: RelayModel, steps: int, *, bias: Bias | None = None)
 def _described(state: SimulationState) -> str:
     """Return what a simulation is about in one line."""
     extras = " with a bias" * state.biased + " with reminders" * state.reminded
-    return f"{_layers(state.model)} behind {state.model.prompt} prompt tokens{extras}"
-
-
-def _layers(model: RelayModel) -> str:
-    """Return the layers in one line, equal neighbours counted together."""
-    groups = [(len(list(group)), layer) for layer, group in groupby(model.layers)]
-    return ", ".join(f"{count} x {_described_layer(layer)}" for count, layer in groups)
-
-
-def _described_layer(layer: Layer) -> str:
-    if not layer.plain:
-        return repr(layer)
-    return f"(relay {show(layer.relay)}, residual {show(layer.residual)}, position {show(layer.position)})"
+    return f"{describe_layers(state.model.layers)} behind {state.model.prompt} prompt tokens{extras}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from immutabledict import immutabledict
 
-from relaymodel.checks import positive_integer, real, show, token_ids
+from relaymodel.checks import as_text, positive_integer, real, show, token_ids
 from relaymodel.networks.huggingface.bias import NAME, bias_hook
 from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
 from relaymodel.networks.huggingface.libraries import heavy, torch_seed, within_memory
@@ -94,7 +94,7 @@ class HuggingFaceNetwork:
             facts["sliding window"] = f"{self.window} keys in every layer"
         elif self._windows:
             facts["sliding window"] = f"in {len(self._windows)} of {self.depth} layers"
-        facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
+        facts |= as_text(provenance)
         self._provenance = immutabledict(facts)
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import numbers, positive_integer, real, show
+from relaymodel.checks import as_text, numbers, positive_integer, real, show
 from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Pairs:
         a, b = self._prompts(network)
         after, description = self._follow(network, len(a))
         facts = {"prompt": str(a.shape[1]), "pairs": str(len(a)), "continuation": description}
-        facts |= {str(key): str(value) for key, value in self.provenance.items()}
+        facts |= as_text(self.provenance)
         pairs = EncodedPairs(network, a, b, after, facts)
         total = pairs.prompt + pairs.steps
         if network.context is not None and total > network.context:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import positive_integer, show
+from relaymodel.checks import as_text, positive_integer, show
 from relaymodel.memory import demand_memory
 from relaymodel.networks.protocol.measurement import SINGLE, Measurement
 from relaymodel.networks.protocol.network import Network
@@ -101,7 +101,7 @@ def measure(
     texts = Pairs.of(pairs).encode(network)
     kept = _layers(network, layers, final_norm)
     facts = {**network.provenance, **texts.provenance, "bias": _name(bias)}
-    facts |= {str(key): str(value) for key, value in (provenance or {}).items()}
+    facts |= as_text(provenance)
     t = np.arange(1, texts.steps + 1)
     added = None
     if bias is not None:

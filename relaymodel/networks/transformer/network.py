@@ -8,7 +8,7 @@ import numpy as np
 from immutabledict import immutabledict
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.checks import positive_integer, real, show, token_ids
+from relaymodel.checks import as_text, positive_integer, real, show, token_ids
 from relaymodel.memory import demand_memory
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
 from relaymodel.networks.transformer.layers import activate, attend, normalise, rotary_angles, rotate
@@ -47,7 +47,7 @@ class Transformer:
     def __post_init__(self) -> None:
         self.weights.check(self.architecture)
         facts = {"network": f"NumPy transformer ({self.architecture.describe()})", "dtype": "float64"}
-        facts |= {str(key): str(value) for key, value in self.provenance.items()}
+        facts |= as_text(self.provenance)
         object.__setattr__(self, "provenance", immutabledict(facts))
 
     @classmethod
