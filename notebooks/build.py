@@ -227,7 +227,7 @@ def title(notebook: Notebook) -> str:
 
 
 def gallery() -> None:
-    """Draw docs/gallery/NAME.png for each notebook, from the cell marked gallery, and write the block of the README."""
+    """Draw docs/gallery/NAME.png for each notebook, from the cell marked gallery, and write the cards of its page."""
     from PIL import Image  # matplotlib cannot do without it
 
     folder = DOCS / "gallery"
@@ -240,14 +240,10 @@ def gallery() -> None:
         whole = Image.open(io.BytesIO(base64.b64decode("".join(picture)))).convert("RGB")
         whole.thumbnail(SMALL, Image.Resampling.LANCZOS)
         whole.quantize(160).save(folder / f"{name}.png", optimize=True)
-        link = f"notebooks/{name}.ipynb"
-        head = title(notebook)
-        cards.append(
-            f'<td><a href="{link}"><img src="docs/gallery/{name}.png" width="200" alt="{head}"></a><br>{head}</td>'
-        )
-    rows = [f"<tr>{''.join(cards[i : i + 4])}</tr>" for i in range(0, len(cards), 4)]
-    lines = ["<!-- gallery -->", "<table>", *rows, "</table>", "<!-- gallery -->"]
-    (folder / "README-block.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        options = f":img-top: gallery/{name}.png\n:link: course/{name}\n:link-type: doc"
+        cards.append(f":::{{grid-item-card}} {title(notebook)}\n{options}\n:::\n")
+    text = f"::::{{grid}} 1 2 2 4\n:gutter: 2\n\n{''.join(cards)}::::\n"
+    (folder / "cards.txt").write_text(text, encoding="utf-8")
 
 
 def main(names: list[str]) -> None:

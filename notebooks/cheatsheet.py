@@ -64,7 +64,7 @@ LAYOUT = [
     ["6  Continuum  (r = s/n, τ = log 1/r)", "7  What stops the decay"],
     ["8, 9  Networks", "Command line and figures"],
 ]
-"""The sections of each column; their numbers are those of the README's table."""
+"""The sections of each column; their numbers are those of docs/theory.md."""
 
 
 def draw(path: Path = TARGET) -> Path:

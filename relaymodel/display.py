@@ -71,6 +71,28 @@ def table(caption: str, rows: Iterable[Sequence[object]], head: Sequence[str] = 
     return f"<table>{title}{top}<tbody>{''.join(line(row, not head) for row in rows)}</tbody></table>"
 
 
+def mathml(formula: str, *, display: bool = False) -> str:
+    r"""Return a LaTeX formula as MathML, which browsers set themselves: no script, no font, no picture.
+
+    A formula with a `\tag` is numbered with it.
+
+    >>> mathml("x^2")
+    '<math><msup><mi>x</mi><mn>2</mn></msup></math>'
+
+    Raises
+    ------
+    ValueError
+        If it is no formula.
+    """
+    from math_core import LatexError, LatexToMathML
+
+    numbered = r"\begin{equation}" + formula + r"\end{equation}" if r"\tag" in formula else formula
+    try:
+        return LatexToMathML(fancy_error=False).convert_with_local_state(numbered, displaystyle=display)
+    except LatexError as error:
+        raise ValueError(f"formula must be LaTeX, got {formula!r}: {one_line(str(error))}") from None
+
+
 def facts(known: Mapping[str, object]) -> str:
     """Return an HTML paragraph with a line for each fact, everything escaped."""
     return f"<p>{'<br>'.join(html.escape(f'{key}: {value}') for key, value in known.items())}</p>"

@@ -320,7 +320,7 @@ check("1.5", answer)
 #
 # ## References
 #
-# - The model: sections 1 and 2 of the table in the [README](../README.md).
+# - The model: sections 1 and 2 of [the theory](../docs/theory.md).
 # - A. Vaswani et al., *Attention is all you need*, NeurIPS 2017, arXiv:1706.03762.
 # - R. Xiong et al., *On layer normalization in the transformer architecture*, ICML 2020, arXiv:2002.04745:
 #   the pre-LN block, whose residual stream this model follows.

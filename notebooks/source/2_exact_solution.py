@@ -336,6 +336,6 @@ check("2.6", answer)
 #
 # ## References
 #
-# - The solution: section 2 of the table in the [README](../README.md).
+# - The solution: section 2 of [the theory](../docs/theory.md).
 # - F. Hausdorff, *Summationsmethoden und Momentfolgen I, II*, Mathematische Zeitschrift 9 (1921).
 # - G. H. Hardy, *Divergent Series*, Oxford 1949: the chapter on Hausdorff means, with the Cesàro means as an example.

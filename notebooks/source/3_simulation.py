@@ -327,7 +327,7 @@ plotting.plot_curve({"simulated": curve}, ax=axes).figure
 #
 # ## References
 #
-# - The model and its solution: sections 1 and 2 of the table in the [README](../README.md).
+# - The model and its solution: sections 1 and 2 of [the theory](../docs/theory.md).
 # - N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM 2002: summation, condition
 #   numbers.
 # - F. Johansson, *Arb: efficient arbitrary-precision midpoint-radius interval arithmetic*, IEEE Transactions on

@@ -305,6 +305,6 @@ check("4.5", answer)
 #
 # ## References
 #
-# - The local exponent: section 3 of the table in the [README](../README.md).
+# - The local exponent: section 3 of [the theory](../docs/theory.md).
 # - A. Clauset, C. R. Shalizi and M. E. J. Newman, *Power-law distributions in empirical data*, SIAM Review 51 (2009),
 #   arXiv:0706.1062: the same warning about straight lines on log-log paper, for distributions.

@@ -335,7 +335,7 @@ assert abs(last["size $P/(P+t)$, no floor"]) < 0.01
 #
 # ## References
 #
-# - The bracket: section 4 of the table in the [README](../README.md); what stops the decay: section 7.
+# - The bracket: section 4 of [the theory](../docs/theory.md); what stops the decay: section 7.
 # - R. Xiong et al., *On layer normalization in the transformer architecture*, ICML 2020, arXiv:2002.04745:
 #   pre-LN and post-LN blocks.
 # - G. H. Hardy, *Divergent Series*, Oxford 1949.

@@ -254,7 +254,7 @@ check("6.5", answer)
 #
 # ## References
 #
-# - Token weights: section 2 of the table in the [README](../README.md); the continuum: section 6.
+# - Token weights: section 2 of [the theory](../docs/theory.md); the continuum: section 6.
 # - N. F. Liu et al., *Lost in the middle: how language models use long contexts*, 2023, arXiv:2307.03172.
 # - B. D. Chowdhury, *Lost in the middle at birth: an exact theory of transformer position bias*, 2026,
 #   arXiv:2603.10123.

@@ -342,6 +342,6 @@ check("7.5", answer)
 #
 # ## References
 #
-# - Random directions: section 5 of the table in the [README](../README.md).
+# - Random directions: section 5 of [the theory](../docs/theory.md).
 # - A. Vaswani et al., *Attention is all you need*, NeurIPS 2017, arXiv:1706.03762.
 # - R. Xiong et al., *On layer normalization in the transformer architecture*, ICML 2020, arXiv:2002.04745.

@@ -340,5 +340,5 @@ check("8.6", answer)
 #
 # ## References
 #
-# - What stops the decay: section 7 of the table in the [README](../README.md).
+# - What stops the decay: section 7 of [the theory](../docs/theory.md).
 # - A. Vaswani et al., *Attention is all you need*, NeurIPS 2017, arXiv:1706.03762.

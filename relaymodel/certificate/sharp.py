@@ -21,7 +21,7 @@ def sharp_network(
 
     The distance of prompts of token 1 from prompts of token 0, both followed by tokens 0, is D(t) of the relay model up
     to $O(c^2/S^2)$; so is the certificate, at every t, from the weights alone.  Networks attain $O(P(\log t)^{L-1}/t)$.
-     What such a network lacks: an MLP, attention that looks at content, and values that cancel.
+    What such a network lacks: an MLP, attention that looks at content, and values that cancel.
 
     Parameters
     ----------
