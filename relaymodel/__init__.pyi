@@ -13,6 +13,7 @@ from .inference import estimate_exponent as estimate_exponent
 from .inference import extrapolate_exponent as extrapolate_exponent
 from .inference import fit as fit
 from .inference import fit_power_law as fit_power_law
+from .many import sweep as sweep
 from .model import Head as Head
 from .model import Layer as Layer
 from .model import RelayModel as RelayModel

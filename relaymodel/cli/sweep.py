@@ -1,18 +1,22 @@
 """The command that evaluates many models at once and writes one tidy table."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from itertools import product
-from typing import Annotated
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any
 
-from relaymodel.checks import Number, show
-from relaymodel.cli.models import evaluate
-from relaymodel.cli.numbers import numbers, parts, whole
-from relaymodel.cli.options import MAX_DEPTH, MODEL, MOST_POINTS, GridOptions, option, options
-from relaymodel.cli.output import Files, print_table
+from relaymodel.checks import Number
+from relaymodel.cli.numbers import nearest, numbers, parts, whole
+from relaymodel.cli.options import MAX_DEPTH, MODEL, MOST_POINTS, OUTPUT, GridOptions, option, options
+from relaymodel.cli.output import Files, folder, print_table
 from relaymodel.model import RelayModel
 
-PARAMETERS = ("prompt", "depth", "relay", "residual", "position", "recency", "sink")
-SWEEP_COLUMNS = (*PARAMETERS, "t", "influence", "local_exponent")
+PARAMETERS = ("prompt", "depth", "relay", "residual", "position", "recency", "sink", "bias")
+MOST_PROCESSES = 256
 
 
 def _prompts(name: str, text: str) -> Sequence[int]:
@@ -52,30 +56,64 @@ class SweepOptions:
     sink: Annotated[
         Sequence[Number], option("--sink", "X[,X...]", "Weights of the first token, likewise.", numbers, MODEL)
     ] = (0,)
+    bias: Annotated[
+        Sequence[Number],
+        option("--bias", "B[,B...]", "Strengths of a bias on the prompt's keys; t are whole then.", numbers, MODEL),
+    ] = (0,)
 
 
-def sweep(*, models: SweepOptions = SweepOptions(), grid: GridOptions = GridOptions(), output: Files = Files()) -> None:
+@options
+class RunOptions:
+    """How a long sweep is run."""
+
+    processes: Annotated[
+        int, option("--processes", "N", "Processes that share the work.", whole(MOST_PROCESSES), OUTPUT)
+    ] = 1
+    resume: Annotated[
+        Path | None,
+        option("--resume", "FOLDER", "Keep finished blocks here, and go on from them.", folder, OUTPUT),
+    ] = None
+
+
+def sweep(
+    *,
+    models: SweepOptions = SweepOptions(),
+    grid: GridOptions = GridOptions(),
+    running: RunOptions = RunOptions(),
+    output: Files = Files(),
+) -> None:
     """Evaluate many models at once.
 
     Every combination of depth, prompt and strength, one row for each model of equal layers and each continuation token:
     the model, t, influence, local_exponent. --csv writes them as plain CSV, without comments, for any table program.
     """
     output.check()
-    times = grid.times()
-    combinations = list(product(*(getattr(models, name) for name in PARAMETERS)))
-    if len(combinations) * len(times) > MOST_POINTS:
+    axes = {name: getattr(models, name) for name in PARAMETERS} | {"t": grid.times()}
+    rows = prod(map(len, axes.values()))
+    if rows > MOST_POINTS:
         raise ValueError(
-            f"the sweep must have at most {MOST_POINTS} rows, got {len(combinations)} models at {len(times)} t; "
-            "give fewer values or --points"
+            f"the sweep must have at most {MOST_POINTS} rows, got {rows // len(axes['t'])} models at {len(axes['t'])} "
+            "t; give fewer values or --points"
         )
-    rows: list[tuple[object, ...]] = []
-    for combination, model in [(values, RelayModel.uniform(*values)) for values in combinations]:
-        if not any(layer.relays for layer in model.layers):
-            raise ValueError(f"--relay must not be 0: nothing is passed on and there is no exponent, got {show(model)}")
-        rows += [(*combination, *row) for row in zip(times, *evaluate(model, times), strict=True)]
-    columns = {name: list(column) for name, column in zip(SWEEP_COLUMNS, zip(*rows, strict=True), strict=True)}
-    for name in ("recency", "sink"):  # they joined later: a table without them is as it was
+    points = list(product(*axes.values()))
+    columns = {name: list(column) for name, column in zip(axes, zip(*points, strict=True), strict=True)}
+    columns |= _values(axes, points, running)
+    for name in ("recency", "sink", "bias"):  # a table has no column of what no model has
         if not any(columns[name]):
             del columns[name]
     output.write_table(columns, {})
     output.show(columns, lambda: print_table(columns, thin=True))
+
+
+def _values(axes: Mapping[str, Any], points: Sequence[tuple[Any, ...]], running: RunOptions) -> dict[str, list[Any]]:
+    """Return D and the local exponent of each row; D as a decimal number where it is below the range of float64."""
+    from relaymodel.exact import influence_ball
+    from relaymodel.many import grid_of
+
+    with ProcessPoolExecutor(running.processes) if running.processes > 1 else nullcontext() as executor:
+        found = grid_of(axes, executor=executor, resume=running.resume, progress=True)
+    D, alpha = (found[name].ravel().tolist() for name in ("influence", "local_exponent"))
+    for i, (*given, bias, t) in enumerate(points):
+        if abs(D[i]) < sys.float_info.min and not bias:
+            D[i] = nearest(influence_ball(RelayModel.uniform(*given), t, digits=25))
+    return {"influence": D, "local_exponent": alpha}

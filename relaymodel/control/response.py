@@ -161,7 +161,13 @@ def run(model: RelayModel, grid: LogGrid, odds: Array, odds_steps: Array) -> Res
 
 def respond(model: RelayModel, bias: Bias, last: float) -> Response:
     """Return the response to a bias up to `last`."""
-    P = model.prompt
+    grid = biased_grid(model.prompt, bias, last)
+    t = grid.nodes
+    return run(model, grid, bias.log_odds(t, model.prompt), bias.odds_steps(np.maximum(t - 1, 0.5), model.prompt))
+
+
+def biased_grid(P: int, bias: Bias, last: float) -> LogGrid:
+    """Return a grid on which the share of the prompt is smooth."""
     # odds P v/t vary at most as this power of t; where they are far from 1 by e^750, share and rest are 0 and 1
     steep = max(1.0, abs(float(bias.strength) - 1)) if isinstance(bias, PromptBias) else 1.0
 
@@ -172,10 +178,7 @@ def respond(model: RelayModel, bias: Bias, last: float) -> Response:
         jump = float(np.abs(np.diff(odds)).max())
         return bool(32 * jump > STEEPEST and np.abs(odds).min() < 750 + jump)
 
-    grid = LogGrid(last, first=math.ceil(FIRST_NODES * steep), rough=rough)
-    t = grid.nodes
-    odds = bias.log_odds(t, P)
-    return run(model, grid, odds, bias.odds_steps(np.maximum(t - 1, 0.5), P))
+    return LogGrid(last, first=math.ceil(FIRST_NODES * steep), rough=rough)
 
 
 def find_turn(model: RelayModel, bias: Bias, after: float, until: float) -> float:

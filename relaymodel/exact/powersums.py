@@ -62,12 +62,12 @@ def euler_maclaurin(i: int) -> tuple[float, ...]:
     )
 
 
-def power_sums(low: float, span: Array, scale: float, count: int) -> tuple[Array, list[Array]]:
+def power_sums(low: float | Array, span: Array, scale: float, count: int) -> tuple[Array, list[Array]]:
     """Return the p_i, i = 1..count, as an array of shape (count, T), and the `zeta_tails` at `low + span`.
 
-    `span` has shape (T,); `low + span` is at least 1.
+    `span` has shape (T,), `low` too if it is an array; `low + span` is at least 1.
     """
-    start, raised = _start(low, scale, count)
+    start, raised = _start(low, scale, count) if isinstance(low, float) else _starts(low, scale, count)
     high, small, passed = _raise(low + span, scale, count)
     end = zeta_tails(high, scale, count)
     sums = np.empty((count, span.size))
@@ -77,7 +77,7 @@ def power_sums(low: float, span: Array, scale: float, count: int) -> tuple[Array
     np.log1p(distance / raised, out=sums[0])
     sums[0] *= scale
     sums[0] += start[0]
-    sums[1:] = start[1:, None]
+    sums[1:] = start[1:]
     for i, entry in enumerate(end):
         sums[i] -= entry
     if passed is not None:
@@ -91,13 +91,21 @@ def power_sums(low: float, span: Array, scale: float, count: int) -> tuple[Array
 
 
 @lru_cache(maxsize=1024)
-def _start(low: float, scale: float, count: int) -> tuple[Array, float]:
-    """Return what the lower end contributes to the p_i, shape (count,), and the argument it was raised to."""
-    raised, _, passed = _raise(np.array([low]), scale, count)
-    total = np.zeros(count) if passed is None else passed[:, 0]
+def _start(low: float, scale: float, count: int) -> tuple[Array, Array]:
+    """Return what the lower end contributes to the p_i, shape (count, 1), and the argument it was raised to, (1,)."""
+    return _starts(np.array([low]), scale, count)
+
+
+def _starts(low: Array, scale: float, count: int) -> tuple[Array, Array]:
+    """Return the same of several lower ends, shapes (count, T) and (T,)."""
+    different, index = np.unique(low, return_inverse=True)
+    raised, small, passed = _raise(different, scale, count)
+    total = np.zeros((count, different.size))
     for i, entry in enumerate(zeta_tails(raised, scale, count)):
-        total[i] += entry[0]
-    return total, float(raised[0])
+        total[i] += entry
+    if passed is not None:
+        total[:, small] += passed
+    return total[:, index], raised[index]
 
 
 def power_sums_near(low: Array, span: Array, scale: float, count: int) -> Array:

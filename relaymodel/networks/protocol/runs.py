@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import as_text, positive_integer, show
 from relaymodel.memory import demand_memory
+from relaymodel.networks.protocol import store
 from relaymodel.networks.protocol.measurement import SINGLE, Measurement
 from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.protocol.probe import check_bias
-from relaymodel.networks.protocol.store import Store, fingerprint
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
 
@@ -116,19 +116,19 @@ def measure(
         )
     shape = (4, len(kept), texts.steps)
     demand_memory("pairs or layers", 16.0 * texts.count * math.prod(shape), "distances and norms of all pairs")
-    store = None if resume is None else Store(resume, fingerprint(texts, added, kept), shape)
+    folder = None if resume is None else store.store(resume, texts, added, kept)
     report = reporter(progress)
     passes = network.depth + 1 + (kept[-1] > network.depth)
     total = texts.count * passes
     results = []
     for k in range(texts.count):
-        values = None if store is None else store.read(k)
+        values = None if folder is None else store.read(folder, k, shape)
         if values is None:
             recorder = _Recorder(kept, texts.prompt, texts.steps, partial(_shifted, report, k * passes, total))
             network.observe(texts.tokens(k), recorder.visit, bias=added, final_norm=kept[-1] > network.depth)
             values = recorder.result()
-            if store is not None:
-                values = store.write(k, values)
+            if folder is not None:
+                values = folder.write(k, {"values": values})["values"]
         report((k + 1) * passes, total)
         results.append(values)
     euclidean, *norms, radial = np.stack(results, axis=1)  # (4, K, M, T)
