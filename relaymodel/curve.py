@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from immutabledict import immutabledict
 
 from relaymodel import files
-from relaymodel.checks import PLAIN_NUMBER, as_text, demand, numbers, series, show
+from relaymodel.checks import PLAIN_NUMBER, as_text, choice, demand, numbers, series, show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -152,23 +152,40 @@ class Curve:
         return write_curves(path, {None: self}, overwrite=overwrite)
 
     @classmethod
-    def from_csv(cls, path: files.PathLike, *, layer: int | None = None) -> Curve:
-        """Read one curve; `layer` chooses among several in one file.
+    def from_csv(
+        cls, path: files.PathLike, *, layer: int | None = None, columns: Mapping[str, str] | None = None
+    ) -> Curve:
+        """Read one curve from a table in a file, - being standard input; `layer` chooses among several.
 
         Columns `t` and `distance` (or `influence`, whose size is taken), in any order, `stderr`, `layer` and `pair_1`,
-        `pair_2`, ... optional, others ignored.  Commas, semicolons and tabs separate; Windows line ends and a byte
-        order mark are accepted.
+        `pair_2`, ... optional, others ignored; `columns` says what else they are called, {"t": "tokens"}.
+
+        Commas, semicolons, tabs and spaces separate; the header may be a comment, as `numpy.savetxt` writes it.  Arrays
+        in an NPZ file are read as well, and Parquet where pandas is installed.
 
         Raises `ValueError` naming the file and, for a bad row, its line.
         """
-        curves = read_curves(path)
-        if layer is None and len(curves) == 1:
-            return next(iter(curves.values()))
-        if layer not in curves:
-            names = ", ".join("(no layer column)" if key is None else str(key) for key in curves)
-            asked = "none was chosen" if layer is None else f"got {show(layer)}"
-            raise ValueError(f"layer must be one of those in {path}: {names}; {asked}")
-        return curves[layer]
+        return _chosen(read_curves(path, columns), layer, path)
+
+    @classmethod
+    def from_dataframe(cls, frame: Any, *, layer: int | None = None, columns: Mapping[str, str] | None = None) -> Curve:
+        """Return a curve from a data frame with the columns of a file, see `from_csv`; its `attrs` are the provenance.
+
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"tokens": [1, 2, 4], "distance": [4.0, 2.0, 1.0]})
+        >>> Curve.from_dataframe(frame, columns={"t": "tokens"})
+        Curve(3 points, t = 1..4, distance = 4..1)
+        """
+        table = files.table_of("frame", {name: frame[name] for name in frame.columns}, getattr(frame, "attrs", {}))
+        return _chosen(_curves_of(table, columns), layer, "frame")
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas data frame with the columns t, distance, stderr, pair_1, ..., as far as they are there.
+
+        >>> Curve([1, 2, 4], [4, 2, 1]).to_dataframe().shape
+        (3, 2)
+        """
+        return files.frame_of(*_columns({None: self}))
 
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write a compressed NPZ file without pickled objects."""
@@ -192,12 +209,17 @@ class Curve:
 
 
 def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, overwrite: bool = False) -> Path:
-    """Write curves to one CSV file, told apart by a `layer` column unless the only key is None.
+    """Write curves to one table, told apart by a `layer` column unless the only key is None; see `files.write_table`.
 
     The provenance entries that all curves share are written as `# key: value` lines.
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, got none")
+    return files.write_table(path, *_columns(curves), overwrite=overwrite)
+
+
+def _columns(curves: Mapping[int | None, Curve]) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """Return the columns of a table of curves, and the provenance that they share."""
     first = next(iter(curves.values()))
     shared = {
         key: value
@@ -219,19 +241,47 @@ def write_curves(path: files.PathLike, curves: Mapping[int | None, Curve], *, ov
         del columns["layer"]
     if all(curve.stderr is None for curve in curves.values()):
         del columns["stderr"]
-    return files.write_table(path, columns, shared, overwrite=overwrite)
+    return columns, shared
 
 
-def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
-    """Read every curve of a CSV file: {layer: curve}, or {None: curve} if there is no `layer` column.
+def read_curves(path: files.PathLike, columns: Mapping[str, str] | None = None) -> dict[int | None, Curve]:
+    """Read every curve of a file: {layer: curve}, or {None: curve} if there is no `layer` column.
 
-    Raises `ValueError` naming the file and, for a bad row, its line.  See `Curve.from_csv` for the format.
+    Raises `ValueError` naming the file and, for a bad row, its line.  See `Curve.from_csv` for formats and `columns`.
     """
-    table = files.read_table(path, "t and distance")
+    return _curves_of(files.read_table(path, "t and distance"), columns)
+
+
+def _chosen(curves: Mapping[int | None, Curve], layer: int | None, path: files.PathLike) -> Curve:
+    """Return the curve of a layer, or the only one."""
+    if layer is None and len(curves) == 1:
+        return next(iter(curves.values()))
+    if layer not in curves:
+        names = ", ".join("(no layer column)" if key is None else str(key) for key in curves)
+        asked = "none was chosen" if layer is None else f"got {show(layer)}"
+        raise ValueError(f"layer must be one of those in {path}: {names}; {asked}")
+    return curves[layer]
+
+
+def _renamed(table: files.Table, columns: Mapping[str, str]) -> files.Table:
+    """Return the table with the columns that the values of `columns` name called as its keys are."""
+    given = {name.strip().lower(): wanted for wanted, name in columns.items()}
+    for name, wanted in given.items():
+        choice("the key of columns", wanted, (*COLUMNS, SIGNED))
+        if name not in table.names:
+            raise ValueError(f"columns must name those of {table.path}, {', '.join(table.names)}, got {show(name)}")
+    hidden = {*columns, *({"distance", SIGNED} if {"distance", SIGNED} & set(columns) else ())}
+    names = (given.get(name, f"(not {name})" if name in hidden else name) for name in table.names)
+    return replace(table, names=tuple(names))
+
+
+def _curves_of(table: files.Table, columns: Mapping[str, str] | None) -> dict[int | None, Curve]:
+    """Return the curves of a table."""
+    table = _renamed(table, columns or {})
     pairs = [name for name in dict.fromkeys(table.names) if re.fullmatch(rf"{PAIR}[0-9]+", name)]
-    columns = {name: at for name in (*COLUMNS, SIGNED, *pairs) if (at := table.column(name)) is not None}
+    found = {name: at for name in (*COLUMNS, SIGNED, *pairs) if (at := table.column(name)) is not None}
     for names, also in ((("t",), ""), (("distance", SIGNED), " (or influence instead)")):
-        if sum(name in columns for name in names) != 1:
+        if sum(name in found for name in names) != 1:
             raise table.error(
                 table.header,
                 f"the header must name the column {names[0]} once{also}, got {show(','.join(table.names))}; "
@@ -240,17 +290,17 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
     points: dict[int | None, list[tuple[float, ...]]] = {}
     for number, fields in table:
         try:
-            layer, point = _parse(fields, columns)
+            layer, point = _parse(fields, found)
         except ValueError as error:
-            raise table.error(number, f"{error}, got {show(table.separator.join(fields))}") from None
+            raise table.error(number, f"{error}, got {show(table.separator.join(map(str, fields)))}") from None
         known = points.setdefault(layer, [])
         if known and point[0] <= known[-1][0]:
             equal = "; as float64 they are equal" * (point[0] == known[-1][0])
-            got = f"got {fields[columns['t']].strip()} after {known[-1][0]:.17g}{equal}"
+            got = f"got {str(fields[found['t']]).strip()} after {known[-1][0]:.17g}{equal}"
             raise table.error(number, f"t must be strictly increasing (within a layer), {got}")
         known.append(point)
     if not points:
-        raise ValueError(f"{path} must hold rows of numbers below its header, got none")
+        raise ValueError(f"{table.path} must hold rows of numbers below its header, got none")
     curves: dict[int | None, Curve] = {}
     for layer, rows in points.items():
         # columns that are empty throughout are left out
@@ -259,20 +309,21 @@ def read_curves(path: files.PathLike) -> dict[int | None, Curve]:
         try:
             curves[layer] = Curve(t, distance, others[0], table.facts, each if each.size else None)  # type: ignore[arg-type]
         except ValueError as error:
-            raise ValueError(f"{path}{'' if layer is None else f', layer {layer}'}: {error}") from None
+            raise ValueError(f"{table.path}{'' if layer is None else f', layer {layer}'}: {error}") from None
     return curves
 
 
-def _parse(fields: list[str], columns: Mapping[str, int]) -> tuple[int | None, tuple[float, ...]]:
+def _parse(fields: Sequence[Any], columns: Mapping[str, int]) -> tuple[int | None, tuple[float, ...]]:
     """Return the layer and (t, distance, stderr, pairs...) of one row; the error says what is wrong with it."""
     layer = None
     numbers = {"t": np.nan, "distance": np.nan, "stderr": np.nan}
     for name, column in columns.items():
-        entry = fields[column].strip()
+        value = fields[column]
+        entry = "" if value is None or value != value else str(value).strip()  # NaN in arrays is what is missing
         if name == "layer":
-            if not re.fullmatch(r"[+-]?[0-9]{1,18}", entry):
+            if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.0*)?", entry, re.ASCII):
                 raise ValueError("layer must be an integer")
-            layer = int(entry)
+            layer = int(entry.partition(".")[0])
         elif entry or name in ("t", "distance", SIGNED):
             numbers["distance" if name == SIGNED else name] = _number(name, entry)
         else:

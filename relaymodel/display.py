@@ -5,8 +5,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from relaymodel.checks import one_line
+from relaymodel.checks import PLAIN_NUMBER, choice, one_line
 
+STYLES = ("text", "markdown", "latex")
 LATEX = {
     "\\": r"\textbackslash{}",
     **{sign: "\\" + sign for sign in "&%#_${}"},
@@ -58,6 +59,47 @@ def power(log10: float, digits: int = 4) -> str:
     return f"{mantissa:g}e{whole:+d}"
 
 
+def typeset(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "text", columns: str = "") -> str:
+    r"""Return a table as aligned text, Markdown or LaTeX, columns of numbers to the right.
+
+    `style` is one of `STYLES`; `columns` is what LaTeX is told of them, such as "lp{0.5\linewidth}".
+
+    >>> print(typeset(["t", "what"], [["1", "a"], ["1.5e+10", "b"]]))
+          t  what
+          1  a
+    1.5e+10  b
+    >>> print(typeset(["t", "what"], [["1.5e+10", "a|b"]], "markdown"))
+    | t | what |
+    | ---: | :--- |
+    | 1.5e+10 | a\|b |
+    >>> print(typeset(["t", "what"], [["1.5e+10", "50 %"]], "latex"))
+    \begin{tabular}{rl}
+    t & what \\
+    \hline
+    $1.5\times 10^{10}$ & 50 \% \\
+    \end{tabular}
+    """
+    choice("style", style, STYLES)
+    lines = [list(map(one_line, row)) for row in rows]
+    numeric = [all(PLAIN_NUMBER.fullmatch(row[k]) or row[k] in ("", "-") for row in lines) for k in range(len(head))]
+    if style == "latex":
+        body = [" & ".join(map(latex, row)) + r" \\" for row in (head, *lines)]
+        spec = columns or "".join("r" if right else "l" for right in numeric)
+        return "\n".join([rf"\begin{{tabular}}{{{spec}}}", body[0], r"\hline", *body[1:], r"\end{tabular}"])
+    if style == "markdown":
+        cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (head, *lines)]
+        cells.insert(1, ["---:" if right else ":---" for right in numeric])
+        return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+    widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in (head, *lines)
+    )
+
+
 def table(caption: str, rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:
     """Return an HTML table, everything escaped; without a head, the first cell of a row is its name."""
 
@@ -99,9 +141,12 @@ def facts(known: Mapping[str, object]) -> str:
 
 
 def latex(text: str) -> str:
-    r"""Return text as LaTeX prints it: nothing in it is a command.
+    r"""Return text as LaTeX prints it: nothing in it is a command; a number with an exponent is a formula.
 
-    >>> print(latex(r"50 %, ω of \input{x}"))
-    50 \%, $\omega$ of \textbackslash{}input\{x\}
+    >>> print(latex(r"50 %, ω of \input{x}"), latex("-1.5e+07"))
+    50 \%, $\omega$ of \textbackslash{}input\{x\} $-1.5\times 10^{7}$
     """
+    mantissa, e, exponent = text.partition("e")
+    if e and PLAIN_NUMBER.fullmatch(text):
+        return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
     return re.sub("|".join(map(re.escape, LATEX)), lambda found: LATEX[found[0]], one_line(text))

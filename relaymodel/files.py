@@ -6,13 +6,16 @@ import csv
 import json
 import math
 import os
+import re
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relaymodel.checks import one_line, show
+from relaymodel.checks import PLAIN_NUMBER, one_line, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
+
+STDIO = Path("-")
+"""Standard input where a file is read, standard output where one is written."""
 
 
 def claim(path: PathLike, *, overwrite: bool = False) -> Path:
@@ -34,6 +40,8 @@ def claim(path: PathLike, *, overwrite: bool = False) -> Path:
     FileNotFoundError: cannot write /no/such/folder/curve.csv: the folder /no/such/folder does not exist
     """
     target = Path(path)
+    if target == STDIO:
+        return target
     folder = target.absolute().parent
     if not folder.exists():
         raise FileNotFoundError(f"cannot write {target}: the folder {folder} does not exist")
@@ -43,7 +51,9 @@ def claim(path: PathLike, *, overwrite: bool = False) -> Path:
         raise PermissionError(f"cannot write {target}: the folder {folder} is not writable")
     if target.exists() and not (target.is_file() or target.is_dir()):
         # the last step moves a file here, which would take a device or a pipe away, whoever is allowed to
-        raise OSError(f"{target} is neither a file nor a folder and is left alone; name an ordinary file")
+        raise OSError(
+            f"{target} is neither a file nor a folder and is left alone; name an ordinary file (- is standard output)"
+        )
     occupied = any(target.iterdir()) if target.is_dir() else target.exists() or target.is_symlink()
     if occupied and not overwrite:
         raise FileExistsError(f"{target} exists already; choose another path or ask for it to be overwritten")
@@ -53,11 +63,18 @@ def claim(path: PathLike, *, overwrite: bool = False) -> Path:
 def write(path: PathLike, fill: Callable[[Path], None], *, overwrite: bool = False) -> Path:
     """Let `fill` write a file under a temporary name beside `path`, then move it there in one step.
 
-    If `fill` raises, or the process is interrupted, `path` is as it was before.
+    If `fill` raises, or the process is interrupted, `path` is as it was before.  For - it goes to standard output.
     """
     import tempfile  # loaded only when something is written
 
     target = claim(path, overwrite=overwrite)
+    if target == STDIO:
+        with tempfile.TemporaryDirectory() as around:
+            fill(passing := Path(around) / "file")
+            sys.stdout.flush()
+            sys.stdout.buffer.write(passing.read_bytes())
+            sys.stdout.buffer.flush()
+        return target
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file")
     with _naming(target):
@@ -116,13 +133,22 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def read_bytes(path: PathLike) -> bytes:
+    """Return what a file holds, or standard input for -; an `OSError` names the file."""
+    return sys.stdin.buffer.read() if Path(path) == STDIO else Path(path).read_bytes()
+
+
 def read_text(path: PathLike) -> str:
     """Return the UTF-8 text of a file, with Unix line ends and without a byte order mark.
 
     Raises `OSError` and `ValueError`, both with the name of the file.
     """
+    return _text(path, read_bytes(path))
+
+
+def _text(path: PathLike, raw: bytes) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be UTF-8 text: {error}") from None
 
@@ -147,7 +173,7 @@ def _refuse(name: str) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV file: facts from `# key: value` lines, names of columns, and rows, parsed as they are asked for.
+    """Facts, names of columns, and rows, parsed as they are asked for.
 
     Attributes
     ----------
@@ -156,15 +182,20 @@ class Table:
     header
         Number of the header's line.
     lines
-        Numbers and texts of the lines below it.
+        Numbers of the rows, and their texts or their fields.
+    separator
+        Of the fields in a text; a space is any white space.
+    unit
+        What the numbers of the rows count.
     """
 
     path: Path
     facts: Mapping[str, str]
     names: tuple[str, ...]
     header: int
-    lines: Sequence[tuple[int, str]]
+    lines: Iterable[tuple[int, Any]]
     separator: str = ","
+    unit: str = "line"
 
     def column(self, name: str) -> int | None:
         """Return the index of a column, None if there is none of the name; `ValueError` if there are several."""
@@ -172,54 +203,134 @@ class Table:
             raise self.error(self.header, f"the header must name the column {name} once, got {show(list(self.names))}")
         return self.names.index(name) if name in self.names else None
 
-    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield number and fields of each line; `ValueError`, with the number, for one of another width."""
+    def __iter__(self) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Yield number and fields of each row; `ValueError`, with the number, for one of another width."""
         for number, line in self.lines:
-            fields = _fields(self.path, number, line, self.separator)
+            fields = _fields(self.path, number, line, self.separator) if isinstance(line, str) else line
             if len(fields) != len(self.names):
                 raise self.error(number, f"expected {len(self.names)} columns, found {len(fields)}, got {show(line)}")
             yield number, fields
 
     def error(self, line: int, message: str) -> ValueError:
         """Return an error about a line of the file."""
-        return ValueError(f"{self.path}, line {line}: {message}")
+        return ValueError(f"{self.path}{f', {self.unit} {line}' if line else ''}: {message}")
 
 
 def read_table(path: PathLike, needs: str) -> Table:
-    """Read a CSV file; `needs` says in an error what its header must name.
+    """Read a table; `needs` says in an error what its columns must be.
 
-    Commas, semicolons and tabs separate; Windows line ends and a byte order mark are accepted.
+    Text: commas, semicolons, tabs or spaces separate; Windows line ends and a byte order mark are accepted, and so is a
+    header that is a comment, as `numpy.savetxt` writes it.  NPZ: arrays of one length.  Parquet: with pandas.
     """
-    facts, lines = {}, []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    raw = read_bytes(path)
+    if raw.startswith(b"PK"):
+        arrays, facts = read_npz(path, "numpy.savez", (), raw)
+        return table_of(path, arrays, facts.get("provenance", facts))
+    if raw.startswith(b"PAR1"):
+        return _read_parquet(path, raw)
+    known: dict[str, str] = {}
+    lines: list[tuple[int, str]] = []
+    comment: tuple[int, str] | None = None
+    for number, line in enumerate(_text(path, raw).split("\n"), start=1):
         if line.startswith("#"):
             key, colon, value = line[1:].strip().partition(":")
             if colon:
-                facts[key.strip()] = value.strip()
+                known[key.strip()] = value.strip()
+            elif not lines:
+                comment = number, line[1:].strip()
         elif line.strip():
             lines.append((number, line.strip(" ")))
     if not lines:
         raise ValueError(f"{path} must hold a header with {needs} and rows of numbers, got an empty file")
-    number, header = lines.pop(0)
-    separator = next((s for s in ";\t" if s in header), ",")
-    names = tuple(name.strip().lower() for name in _fields(Path(path), number, header, separator))
-    return Table(Path(path), facts, names, number, lines, separator)
+    number, first = lines[0]
+    separator = next((sign for sign in ";\t," if sign in first), " " if len(first.split()) > 1 else ",")
+    names = _fields(Path(path), number, first, separator)
+    if comment is not None and all(PLAIN_NUMBER.fullmatch(name.strip()) for name in names):
+        number, names = comment[0], re.split(r"\s*[,;\s]\s*", comment[1])
+    else:
+        del lines[0]
+    return Table(Path(path), known, tuple(name.strip().lower() for name in names), number, lines, separator)
+
+
+def table_of(path: PathLike, columns: Mapping[str, Any], facts: Mapping[str, Any]) -> Table:
+    """Return arrays of one length as a table, `pairs` of shape (K, T) as pair_1, ...; `ValueError` for others."""
+    vectors: dict[str, list[Any]] = {}
+    for name, array in ((str(name).lower(), array) for name, array in columns.items()):
+        if array.ndim == 1:
+            vectors[name] = array.tolist()
+        elif array.ndim == 2:
+            vectors |= {f"{name.removesuffix('s')}_{k}": row.tolist() for k, row in enumerate(array, start=1)}
+    lengths = {name: len(values) for name, values in vectors.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{path} must hold columns of one length, got {show(lengths)}")
+    known = {str(key): str(value) for key, value in facts.items()}
+    rows = enumerate(zip(*vectors.values(), strict=True), start=1)
+    return Table(Path(path), known, tuple(vectors), 0, rows, unit="row")
+
+
+def _read_parquet(path: PathLike, raw: bytes) -> Table:
+    import io
+
+    pandas = _pandas(f"read {path}")
+    try:
+        frame = pandas.read_parquet(io.BytesIO(raw))
+    except Exception as error:  # whatever pandas and its engine make of damaged bytes
+        raise ValueError(f"{path} must be a Parquet file, it is damaged: {show(error)}") from None
+    return table_of(path, {name: frame[name] for name in frame.columns}, frame.attrs)
+
+
+def _pandas(purpose: str) -> Any:
+    """Return pandas, which is loaded only here."""
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise ImportError(f'pandas is needed to {purpose}; pip install "relaymodel[data]" brings it') from None
 
 
 def write_table(
     path: PathLike, columns: Mapping[str, Iterable[Any]], facts: Mapping[str, object], *, overwrite: bool = False
 ) -> Path:
-    """Write a CSV file: `# key: value` lines, a header, rows; floats without loss, None as an empty field.
+    """Write a table: `# key: value` lines, a header, rows; floats without loss, None as an empty field.
 
+    The suffix says how: .tsv with tabs, .npz arrays (numbers as float64), .parquet with pandas, everything else CSV.
     Raises `ValueError` for numbers that are not finite.
     """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".npz":
+        return write_npz(path, {name: _array(values) for name, values in columns.items()}, facts, overwrite=overwrite)
+    if suffix == ".parquet":
+        frame = frame_of({name: _array(values) for name, values in columns.items()}, facts)
+        return write(path, frame.to_parquet, overwrite=overwrite)
+    separator = "\t" if suffix == ".tsv" else ","
     lines = [f"# {one_line(key).replace(':', ' ')}: {one_line(value)}" for key, value in facts.items()]
-    lines.append(",".join(map(_quoted, columns)))
-    lines += [",".join(map(_entry, row)) for row in zip(*columns.values(), strict=True)]
+    lines.append(separator.join(map(_quoted, columns)))
+    lines += [separator.join(map(_entry, row)) for row in zip(*columns.values(), strict=True)]
     return write_text(path, "\n".join(lines) + "\n", overwrite=overwrite)
 
 
+def frame_of(columns: Mapping[str, Any], facts: Mapping[str, object]) -> Any:
+    """Return a pandas data frame, with the facts in its `attrs`."""
+    frame = _pandas("make a data frame").DataFrame(dict(columns))
+    frame.attrs = {str(key): str(value) for key, value in facts.items()}
+    return frame
+
+
+def _array(values: Iterable[Any]) -> NDArray[Any]:
+    """Return a column as an array: texts, or float64 with NaN for None."""
+    import numpy as np
+
+    listed = list(values)
+    if any(isinstance(value, str) for value in listed):
+        return np.array([str(value) for value in listed])
+    for value in listed:
+        if value is not None:
+            _entry(float(value) if abs(value) <= sys.float_info.max else math.inf)
+    return np.array([np.nan if value is None else float(value) for value in listed])
+
+
 def _fields(path: Path, number: int, line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
     try:
         return next(csv.reader([line], delimiter=separator, strict=True))
     except csv.Error as error:
@@ -259,25 +370,29 @@ def write_npz(path: PathLike, arrays: Mapping[str, Any], facts: Mapping[str, Any
     return write(path, fill, overwrite=overwrite)
 
 
-def read_npz(path: PathLike, writer: str, names: Sequence[str]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def read_npz(
+    path: PathLike, writer: str, names: Sequence[str], raw: bytes | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays of a file that `write_npz` wrote, and its facts; pickled objects are refused.
 
-    Raises `ValueError` with the name of the file and of its `writer` if it is damaged, or lacks one of the `names`.
+    `raw` is what the file holds, if it has been read.  Raises `ValueError` with the name of the file and of its
+    `writer` if it is damaged, or lacks one of the `names`.
     """
+    import io
     from zipfile import is_zipfile
 
     import numpy as np
 
-    with Path(path).open("rb") as stream:  # an OSError names the file
-        if not is_zipfile(stream):
-            raise ValueError(f"{path} must be an NPZ file that {writer} wrote, got something else")
-        stream.seek(0)
-        try:
-            with np.load(stream, allow_pickle=False) as data:
-                arrays = {name: data[name] for name in data.files}
-            known = json.loads(str(arrays.pop("facts", "{}")))
-        except Exception as error:  # whatever zipfile, zlib, numpy and json make of damaged bytes
-            raise ValueError(f"{path} must be an NPZ file that {writer} wrote, it is damaged: {show(error)}") from None
+    stream = io.BytesIO(read_bytes(path) if raw is None else raw)
+    if not is_zipfile(stream):
+        raise ValueError(f"{path} must be an NPZ file that {writer} wrote, got something else")
+    stream.seek(0)
+    try:
+        with np.load(stream, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+        known = json.loads(str(arrays.pop("facts", "{}")))
+    except Exception as error:  # whatever zipfile, zlib, numpy and json make of damaged bytes
+        raise ValueError(f"{path} must be an NPZ file that {writer} wrote, it is damaged: {show(error)}") from None
     for name in names:
         if name not in arrays:
             found = ", ".join(arrays) or "none"

@@ -35,7 +35,7 @@ def run(model, weights, bias, options):
 
 def draw(rows, curves, steps):
     """Return the figure: curves without bias, and exponents against the bias."""
-    figure = panels(2)
+    figure = panels(lambda _: None, lambda _: None)
     left, right = figure.axes
     with style():
         for (weights, layer), curve in curves.items():

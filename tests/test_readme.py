@@ -4,8 +4,7 @@ import os
 import re
 from pathlib import Path
 
-import relaymodel as rm
-from relaymodel import plotting
+from relaymodel.cli import main
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,20 +36,8 @@ def test_files_that_are_named_exist():
 
 
 def test_the_figure_can_be_drawn_again(tmp_path):
-    """docs/forgetting.png is this figure; draw it with `python -m tests.test_readme`."""
-    path = plotting.save(draw(), tmp_path / "forgetting.png")
+    """docs/forgetting.png is this figure."""
+    command = "influence --relay 0.5 --depth 1,2,4,8,12 --t-max 1e8 --plot"
+    assert main([*command.split(), str(tmp_path / "forgetting.png")]) == 0
     stored = (ROOT / "docs" / "forgetting.png").read_bytes()
-    assert stored[16:24] == path.read_bytes()[16:24]  # width and height in the PNG header
-
-
-def draw():
-    models = {f"$L = {depth}$": rm.RelayModel.uniform(prompt=64, depth=depth, relay=0.5) for depth in (1, 2, 4, 8, 12)}
-    figure = plotting.panels(2)
-    t = plotting.grid(1, 1e8, 200)
-    plotting.plot_influence(models, t, ax=figure.axes[0])
-    plotting.plot_local_exponent(models, t, ax=figure.axes[1])
-    return figure
-
-
-if __name__ == "__main__":
-    plotting.save(draw(), ROOT / "docs" / "forgetting.png", overwrite=True)
+    assert stored[16:24] == (tmp_path / "forgetting.png").read_bytes()[16:24]  # width and height in the PNG header

@@ -106,10 +106,10 @@ def recursion(number, steps, prompt=64, depth=6, relay=0.5):
 
 samples = np.unique(np.geomspace(1, 10**6, 120).round().astype(int))
 single = rm.Curve(samples, recursion(np.float32, 10**6)[samples - 1])
-figure = plotting.panels(2)
-plotting.plot_difference(single, model, ax=figure.axes[0])
 double = rm.Curve(samples, recursion(np.float64, 10**6)[samples - 1])
-plotting.plot_difference(double, model, ax=figure.axes[1])
+figure = plotting.panels(
+    lambda ax: plotting.plot_difference(single, model, ax=ax), lambda ax: plotting.plot_difference(double, model, ax=ax)
+)
 figure.axes[0].set_title("float32, running sum", loc="right")
 figure.axes[1].set_title("float64, running sum", loc="right")
 figure

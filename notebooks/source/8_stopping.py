@@ -87,11 +87,14 @@ check("8.1", answer)
 
 # %%
 model = rm.RelayModel.uniform(prompt=64, depth=6, relay=0.5)
-figure = plotting.panels(2)
-for ax, strengths in zip(figure.axes, [(0, 0.5, 0.9, 1), (1, 1.1, 1.25, 1.5)], strict=True):
+
+
+def decay(ax, *strengths):
     biases = {rf"$\beta = {beta}$": rm.PromptBias(beta) for beta in strengths}
     plotting.plot_bias(model, biases, plotting.grid(1, 1e6, 60), ax=ax)
-figure
+
+
+plotting.panels(lambda ax: decay(ax, 0, 0.5, 0.9, 1), lambda ax: decay(ax, 1, 1.1, 1.25, 1.5))
 
 # %%
 plateau = bias_limit(model, rm.PromptBias(1)).limit

@@ -1,14 +1,16 @@
 """The program: its commands, and how it ends."""
 
+import difflib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError, exceptions
 
 from relaymodel import __version__
-from relaymodel.checks import one_line
+from relaymodel.checks import one_line, show
 from relaymodel.cli.certificate import certify
 from relaymodel.cli.claims import reproduce
 from relaymodel.cli.control import control
@@ -41,8 +43,17 @@ UNUSABLE = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
-RENAMED = {"steps": "--t-max", "level": "--hold", "strength": "--bias", "t_min": "--t-min", "t_max": "--t-max"}
-"""What the package calls otherwise than the command line."""
+RENAMED = {
+    "steps": ("--t-max",),
+    "level": ("--hold",),
+    "strength": ("--bias",),
+    "network": ("MODEL",),
+    "model": ("MODEL",),
+    "text": ("--continuation", "TEXT"),
+    "pairs": ("--pairs",),
+    "reminders": ("--every",),
+}
+"""What the package calls otherwise than the command line, and the options that it may mean."""
 
 app = App(
     "relaymodel",
@@ -118,14 +129,19 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> str:
     if isinstance(error, exceptions.CoercionError):
         return str(error.__cause__ or error.msg or error)  # from the option's own parser
     if isinstance(error, exceptions.UnknownCommandError):
-        message = f"No such command {arguments[0]!r}"
+        message = f"No such command {show(arguments[0])}{_meant(arguments[0], _names())}"
     elif isinstance(error, exceptions.UnknownOptionError):
-        message = f"No such option {error.token.keyword or error.token.value}"
+        option = error.token.keyword or error.token.value
+        having = [command.__name__ for command in COMMANDS if option in _options(command.__name__)]
+        found = f"; it is one of {', '.join(having)}" if having else _meant(option, _options(known or ""))
+        message = f"No such option {one_line(option)}{found}"
     elif isinstance(error, exceptions.MissingArgumentError):
         given = any(word.partition("=")[0] == name for word in arguments)
         message = f"Option {name} requires an argument" if given else f"Missing argument {name!r}"
     elif isinstance(error, exceptions.UnusedCliTokensError):
-        message = f"Got unexpected extra argument {' '.join(error.unused_tokens or [])}"
+        extra = one_line(" ".join(error.unused_tokens or []))
+        readers = "; curves in files are for exponent, fit and explore" if Path(extra).suffix else ""
+        message = f"Got unexpected extra argument {extra}{readers}"
     else:
         message = str(error)
     return f"{message.rstrip('.')}; see {'relaymodel' if known is None else f'relaymodel {known}'} --help"
@@ -146,14 +162,35 @@ def _one_line(error: Exception, arguments: Sequence[str]) -> str:
 
 
 def _as_typed(message: str, arguments: Sequence[str]) -> str:
-    """Return a message of the package with the option that was typed where it begins with the package's name for it."""
-    begin = re.match(r"(\w+)(?= (?:must|needs)\b)", message)
-    if begin is None or not arguments or arguments[0] not in app:
-        return message
-    options = {name for argument in app[arguments[0]].assemble_argument_collection() for name in argument.names}
-    name = f"--{begin[1].replace('_', '-')}"
-    renamed = name if name in options else RENAMED.get(begin[1], "")
-    return renamed + message[begin.end() :] if renamed in options else message
+    """Return a message of the package with the command's options in place of the package's names for them.
+
+    A name is what the message begins with, what it gives a value (every = 3), and every word with an underscore.
+    """
+    options = _options(arguments[0]) if arguments else set()
+
+    def typed(found: re.Match[str]) -> str:
+        named = (f"--{found[0].replace('_', '-')}", *RENAMED.get(found[0], ()))
+        return next((name for name in named if name in options), found[0])
+
+    return re.sub(
+        r"^\w+(?= (?:must|needs)\b)|(?<![\w.-])(?:[a-z]+(?= = )|[a-z]+_[a-z]+\b|(?<=pass )[a-z]+(?==))", typed, message
+    )
+
+
+def _options(command: str) -> set[str]:
+    """Return the names of a command's options, none for no command."""
+    if command not in _names():
+        return set()
+    return {name for argument in app[command].assemble_argument_collection() for name in argument.names}
+
+
+def _names() -> list[str]:
+    return [command.__name__ for command in COMMANDS]
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _abandon_output() -> None:

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from relaymodel import files
-from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, one_line_warnings
+import relaymodel as rm
+from relaymodel import files, plotting
+from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, facts, one_line_warnings
 from relaymodel.cli.options import OUTPUT, option
-from relaymodel.cli.output import Output, filename, say, written
+from relaymodel.cli.output import Listing, Output, filename, written
 from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from relaymodel.certificate import Certificate
 
 
@@ -29,7 +28,6 @@ def certify(
     Checks the theorem's hypotheses, measures its constants on two runs, and verifies the bound at every position of
     every layer; for GPT-2, Llama and Qwen2.  Exit code 1 if an inequality fails; hypotheses that fail are reported.
     """
-    from relaymodel.certificate import certify
     from relaymodel.certificate.render import page
     from relaymodel.certificate.subject import memory
     from relaymodel.networks.transformer import Architecture
@@ -42,22 +40,19 @@ def certify(
         demand_memory("--t-max", memory(shape, length), f"a certificate of two runs of {length} tokens")
     with one_line_warnings():
         runs = texts.network(model)
-        certificate = certify(runs, texts.pairs(runs, 1), bias=texts.log_bias, progress=True)
-    output.write_table(_columns(certificate), certificate.provenance)
+        certificate = rm.certify(runs, texts.pairs(runs, 1), bias=texts.log_bias, progress=True)
     for path, text in ((latex, certificate.latex), (html, lambda: page(certificate, certificate.verification))):
         if path is not None:
             written(files.write_text(path, text(), overwrite=output.force))
-    output.write_figure(lambda: _draw(certificate))
-    output.show(_json(certificate), lambda: _print(certificate))
+    output.give(
+        _columns(certificate),
+        certificate.provenance,
+        body=_body(certificate),
+        result=_json(certificate),
+        draw=[lambda ax: plotting.plot_certificate(certificate, ax=ax)],
+        quiet=files.STDIO in (latex, html),
+    )
     return 0 if certificate.holds else 1
-
-
-def _draw(certificate: "Certificate") -> "Figure":
-    from relaymodel.plotting import panels, plot_certificate
-
-    figure = panels()
-    plot_certificate(certificate, ax=figure.axes[0])
-    return figure
 
 
 def _columns(certificate: "Certificate") -> dict[str, list[Any]]:
@@ -90,17 +85,15 @@ def _json(certificate: "Certificate") -> dict[str, Any]:
     }
 
 
-def _print(certificate: "Certificate") -> None:
+def _body(certificate: "Certificate") -> list[str | Listing]:
     from relaymodel.certificate.render import ladder, rounding, verdict
 
-    for key, value in certificate.provenance.items():
-        say(f"{key + ':':14} {value}")
-    say()
-    for hypothesis in certificate.hypotheses:
-        say(f"{'holds' if hypothesis.holds else 'FAILS'}  {hypothesis.name}: {hypothesis.finding}")
-    say()
-    say(f"{'rung':18}{'log10 (bound / measured)':>26}{'gained':>9}  holds for")
-    for name, holds_for, _, above, gained in ladder(certificate).rows:
-        say(f"{name:18}{above:>26}{gained:>9}  {holds_for}")
-    say(f"(mean over the continuation, last layer)\n\n{verdict(certificate, certificate.verification)}")
-    say(rounding(certificate))
+    rungs, scope, _, above, gained = zip(*ladder(certificate).rows, strict=True)
+    return [
+        *facts(certificate.provenance),
+        *(f"{'holds' if h.holds else 'FAILS'}  {h.name}: {h.finding}" for h in certificate.hypotheses),
+        "",
+        Listing({"rung": rungs, "log10 (bound / measured)": above, "gained": gained, "holds for": scope}),
+        f"(mean over the continuation, last layer)\n\n{verdict(certificate, certificate.verification)}",
+        rounding(certificate),
+    ]

@@ -2,20 +2,26 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+
+import relaymodel as rm
+from relaymodel import plotting
 from relaymodel.checks import Number
+from relaymodel.cli.models import described, drawn, heading
 from relaymodel.cli.numbers import number, text, whole
 from relaymodel.cli.options import CONTROL, GridOptions, ModelOptions, option, options
-from relaymodel.cli.output import Output, print_table, say
-from relaymodel.model import RelayModel, describe_layers
+from relaymodel.cli.output import Draw, Listing, Output
+from relaymodel.model import RelayModel
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from relaymodel.control import BiasLimit, ReminderPlan
-    from relaymodel.simulation import ConstantShare, EvenReminders, PromptBias, ReminderBlocks, Reminders
+    from relaymodel.simulation import ConstantShare, PromptBias, Reminders
+
+    Bias = PromptBias | ConstantShare
 
 
 @options
@@ -30,7 +36,7 @@ class BiasOptions:
         Number | None, option("--share", "C", "Hold the prompt's share of the attention at C instead.", number, CONTROL)
     ] = None
 
-    def chosen(self, default: Number | None = None) -> "PromptBias | ConstantShare | None":
+    def chosen(self, default: Number | None = None) -> "Bias | None":
         """Return it, or one of strength `default`, or None."""
         from relaymodel.simulation import ConstantShare, PromptBias
 
@@ -63,6 +69,26 @@ class ReminderOptions:
         int | None, option("--horizon", "T", "Hold it for T tokens only.  [default: for ever]", whole(), CONTROL)
     ] = None
 
+    @property
+    def schedule(self) -> "Reminders | None":
+        """The reminders, if they are given."""
+        if self.every is None and self.length is None:
+            return None
+        if self.every is None or self.length is None:
+            raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
+        return rm.Reminders(self.every, self.length)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one way to stop the decay does: D(t), what else is known, in words and for JSON, and how it is drawn."""
+
+    influence: Sequence[float]
+    facts: Mapping[str, Any]
+    lines: Sequence[str]
+    source: Mapping[str, str]
+    draw: Sequence[Draw] = field(default=())
+
 
 def control(
     *,
@@ -78,12 +104,8 @@ def control(
     --length the plateau that reminders hold; --hold the fewest reminders that hold a level. The table compares D(t)
     with the influence left alone. A bias and reminders together are simulated.
     """
-    from relaymodel.simulation import PromptBias, Reminders
-
     output.check()
-    relay, times = model.build(), _whole(grid.times())
-    if output.plot is not None and len(set(times)) < 2:
-        raise ValueError("--plot must have at least two different t to draw")
+    relay, times = model.build(), _whole(grid.times(drawn=output.plot is not None))
     if reminders.horizon is not None and reminders.hold is None:
         raise ValueError(
             f"--horizon must be given with --hold, got {reminders.horizon} alone; --t-max is the last t of the table"
@@ -92,128 +114,127 @@ def control(
         for name, value in (("--bias", bias.bias), ("--share", bias.share), ("--every", reminders.every)):
             if value is not None:
                 raise ValueError(f"--hold plans reminders by itself, without {name}, got {name} {value}")
-        _plan(output, relay, times, reminders.hold, reminders.horizon, reminders.length)
-        return
-    chosen = bias.chosen()
-    if (reminders.every is None) != (reminders.length is None):
-        raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
-    schedule = None
-    if reminders.every is not None and reminders.length is not None:
-        schedule = Reminders(reminders.every, reminders.length)
-    if schedule is None or chosen is not None:
-        _bias(output, relay, times, chosen or PromptBias(1), schedule)
+        times = [at for at in times if reminders.horizon is None or at <= reminders.horizon] or [1]
+        found = _planned(relay, times, reminders.hold, reminders.horizon, reminders.length)
+    elif (schedule := reminders.schedule) is None:
+        found = _biased(relay, times, bias.chosen(1) or rm.PromptBias(1))
+    elif (chosen := bias.chosen()) is None:
+        found = _reminded(relay, times, schedule)
     else:
-        _remind(output, relay, times, schedule)
+        found = _simulated(relay, times, chosen, schedule)
+    if output.plot is not None and not found.draw:
+        raise ValueError(f"--plot must be left out where there is no control to draw: {found.lines[0]}")
+    alone = rm.influence(relay, _floats(times)).tolist()
+    columns = {"t": times, "influence": found.influence, "uncontrolled": alone}
+    output.give(
+        columns,
+        {**found.source, **described(relay)},
+        body=[*heading(relay)[:-1], *found.lines, "", Listing(columns)],
+        result={**found.facts, **columns},
+        draw=found.draw,
+    )
 
 
-def _bias(
-    output: Output,
-    model: RelayModel,
-    times: list[int],
-    chosen: "PromptBias | ConstantShare",
-    schedule: "Reminders | None",
-) -> None:
-    """Show what a bias does, alone or together with reminders."""
-    from relaymodel.control import bias_limit, biased_influence
-    from relaymodel.simulation import PromptBias, Simulation
+def _biased(model: RelayModel, times: list[int], bias: "Bias") -> Found:
+    """Return what a bias does."""
+    from relaymodel.control import bias_limit, biased_influence, phase_diagram
 
+    name, strength = _name(bias), getattr(bias, "strength", 1)
     facts: dict[str, Any] = {}
-    lines = [f"bias: {_name(chosen)}"]
-    if schedule is None:
-        if isinstance(chosen, PromptBias) and chosen.strength < 0:
-            lines.append("no limit in closed form below strength 0")
-        else:
-            facts, more = _limit(bias_limit(model, chosen))
-            lines += more
-        values = biased_influence(model, chosen, _floats(times)).tolist()
-    else:
-        lines.append(f"reminders: {schedule.length} in every {schedule.every} tokens; both together are simulated")
-        simulation = Simulation(model, bias=chosen, reminders=schedule)
-        reached, D = simulation.advance(max(times), samples=sorted(set(times)), progress=True)
-        found = dict(zip(reached.tolist(), D.tolist(), strict=True))
-        values = [found[at] for at in times]
+    lines = ["no limit in closed form below strength 0"]
+    if strength >= 0:
+        facts, lines = _limit(bias_limit(model, bias))
+    at = drawn(times)
 
-    def draw() -> "Figure":
-        from relaymodel import plotting
-        from relaymodel.control import phase_diagram
+    def phases(ax: Any) -> None:
+        strengths = [max(2.0, 1.25 * float(strength)) * k / 48 for k in range(49)]
+        plotting.plot_phase_diagram(phase_diagram(model, strengths, horizon=max(*times, 2)), ax=ax)
 
-        if schedule is not None:
-            raise ValueError(
-                "--plot must be used with a bias or with reminders, not with both; --csv writes the numbers"
-            )
-        figure = plotting.panels(2)
-        grid = plotting.grid(float(min(times)), float(max(times)))
-        plotting.plot_bias(model, {"no bias": PromptBias(0), _name(chosen): chosen}, grid, ax=figure.axes[0])
-        top = max(2.0, 1.25 * float(getattr(chosen, "strength", 1)))
-        strengths = [top * k / 48 for k in range(49)]
-        diagram = phase_diagram(model, strengths, horizon=max(*times, 2))
-        plotting.plot_phase_diagram(diagram, ax=figure.axes[1])
-        return figure
-
-    _finish(output, model, times, values, facts, lines, draw, {"source": "prompt bias", "bias": _name(chosen)})
+    return Found(
+        biased_influence(model, bias, _floats(times)).tolist(),
+        facts,
+        [f"bias: {name}", *lines],
+        {"source": "prompt bias", "bias": name},
+        [lambda ax: plotting.plot_bias(model, {"no bias": rm.PromptBias(0), name: bias}, at(), ax=ax), phases],
+    )
 
 
-def _remind(output: Output, model: RelayModel, times: list[int], schedule: "Reminders") -> None:
-    """Show what reminders do."""
+def _simulated(model: RelayModel, times: list[int], bias: "Bias", schedule: "Reminders") -> Found:
+    """Return what a bias and reminders do together."""
+    from relaymodel.simulation import Simulation
+
+    simulation = Simulation(model, bias=bias, reminders=schedule)
+    reached, D = simulation.advance(max(times), samples=sorted(set(times)), progress=True)
+    at = dict(zip(reached.tolist(), D.tolist(), strict=True))
+    curve = rm.Curve(reached.astype(np.float64), abs(D)) if len(reached) > 1 else None
+    name = f"{_name(bias)}, {schedule.length} in every {schedule.every} tokens"
+
+    def draw(ax: Any) -> None:
+        plotting.plot_influence({"left alone": model}, curve.t, ax=ax)  # type: ignore[union-attr]
+        plotting.plot_curve({name: curve}, ax=ax)  # type: ignore[dict-item]
+
+    return Found(
+        [at[t] for t in times],
+        {},
+        [
+            f"bias: {_name(bias)}",
+            f"reminders: {schedule.length} in every {schedule.every} tokens; both together are simulated",
+        ],
+        {"source": "prompt bias and reminders, simulated", "bias": _name(bias), **_places(schedule)},
+        [draw] * (curve is not None),
+    )
+
+
+def _reminded(model: RelayModel, times: list[int], schedule: "Reminders") -> Found:
+    """Return what reminders do."""
     from relaymodel.control import reminder_influence, reminder_limit
 
     limit = reminder_limit(model, schedule)
-    facts = {
-        "plateau": float(limit.between),
-        "on_reminder": float(limit.on_reminder),
-        "every": schedule.every,
-        "length": schedule.length,
-        "first": schedule.first,
-    }
-    lines = [
-        f"reminders: {schedule.length} in every {schedule.every} tokens, the first at t = {schedule.first}",
-        f"plateau (f(1) - prod rho) R/M: {text(limit.between, 9)}, on reminders {text(limit.on_reminder, 9)}",
-    ]
-    values = reminder_influence(model, schedule, _floats(times)).tolist()
-    provenance = {
-        "source": "reminders, exact superposition",
-        "every": str(schedule.every),
-        "length": str(schedule.length),
-    }
-    _finish(output, model, times, values, facts, lines, lambda: _drawing(model, times, schedule, None), provenance)
+    every, length, first = schedule.every, schedule.length, schedule.first
+    facts = {"plateau": float(limit.between), "on_reminder": float(limit.on_reminder)}
+    at = drawn(times)
+    return Found(
+        reminder_influence(model, schedule, _floats(times)).tolist(),
+        facts | {"every": every, "length": length, "first": first},
+        [
+            f"reminders: {length} in every {every} tokens, the first at t = {first}",
+            f"plateau (f(1) - prod rho) R/M: {text(limit.between, 9)}, on reminders {text(limit.on_reminder, 9)}",
+        ],
+        {"source": "reminders, exact superposition", **_places(schedule)},
+        [lambda ax: plotting.plot_reminders(model, schedule, at(), ax=ax)],
+    )
 
 
-def _plan(
-    output: Output, model: RelayModel, times: list[int], level: Number, horizon: int | None, length: int | None
-) -> None:
-    """Show the fewest reminders that hold a level."""
+def _planned(model: RelayModel, times: list[int], level: Number, horizon: int | None, length: int | None) -> Found:
+    """Return the fewest reminders that hold a level."""
     from relaymodel.control import plan_reminders, reminder_influence
-    from relaymodel.exact import influence
     from relaymodel.simulation import EvenReminders, Reminders
 
     plan = plan_reminders(model, level, horizon, length=length)
-    times = [at for at in times if horizon is None or at <= horizon] or [1]
-    facts: dict[str, Any] = {
-        "level": float(plan.level),
-        "tokens": plan.tokens,
-        "at_least": plan.at_least,
-        "optimal": plan.optimal,
-        "floor": plan.floor,
-        "reasons": plan.reasons,
-    }
-    if isinstance(plan.reminders, Reminders):
-        facts |= {"every": plan.reminders.every, "length": plan.reminders.length, "first": plan.reminders.first}
-    elif isinstance(plan.reminders, EvenReminders):
-        facts |= {"density": float(plan.reminders.density), "block": plan.reminders.block}
-    elif plan.reminders is not None:
-        facts["blocks"] = [list(block) for block in plan.reminders.blocks]
+    reminders = plan.reminders
+    facts: dict[str, Any] = {"level": float(plan.level)}
+    facts |= {name: getattr(plan, name) for name in ("tokens", "at_least", "optimal", "floor", "reasons")}
+    if isinstance(reminders, Reminders):
+        facts |= {"every": reminders.every, "length": reminders.length, "first": reminders.first}
+    elif isinstance(reminders, EvenReminders):
+        facts |= {"density": float(reminders.density), "block": reminders.block}
+    elif reminders is not None:
+        facts["blocks"] = [list(block) for block in reminders.blocks]
     for_ever = "for ever" if horizon is None else f"up to t = {text(horizon)}"
-    lines = [f"to hold D(t) >= {text(plan.level)} {for_ever}: {_describe_plan(plan)}", plan.reasons]
-    alone = influence(model, _floats(times)).tolist()
-    values = alone if plan.reminders is None else reminder_influence(model, plan.reminders, _floats(times)).tolist()
-    provenance = {"source": "reminders, exact superposition", "plan": _describe_plan(plan)}
+    words, at = _describe_plan(plan), drawn(times)
 
-    def draw() -> "Figure":
-        if plan.reminders is None:
-            raise ValueError(f"--plot must have reminders to draw, but the prompt alone holds {text(plan.level)}")
-        return _drawing(model, times, plan.reminders, float(plan.level))
+    def draw(ax: Any) -> None:
+        plotting.plot_reminders(model, reminders, at(), level=float(plan.level), ax=ax)  # type: ignore[arg-type]
 
-    _finish(output, model, times, values, facts, lines, draw, provenance)
+    at_times = _floats(times)
+    held = rm.influence(model, at_times) if reminders is None else reminder_influence(model, reminders, at_times)
+    return Found(
+        held.tolist(),
+        facts,
+        [f"to hold D(t) >= {text(plan.level)} {for_ever}: {words}", plan.reasons],
+        {"source": "reminders, exact superposition", "plan": words},
+        [draw] * (reminders is not None),
+    )
 
 
 def _describe_plan(plan: "ReminderPlan") -> str:
@@ -271,51 +292,13 @@ def _amplitude(limit: "BiasLimit") -> float | Decimal | None:
         return Decimal(f"{(10 ** (size - power) if limit.factor > 0 else -(10 ** (size - power))):.12g}e{power}")
 
 
-def _drawing(
-    model: RelayModel, times: list[int], reminders: "Reminders | EvenReminders | ReminderBlocks", level: float | None
-) -> "Figure":
-    from relaymodel import plotting
-
-    figure = plotting.panels()
-    grid = plotting.grid(float(min(times)), float(max(times)))
-    plotting.plot_reminders(model, reminders, grid, level=level, ax=figure.axes[0])
-    return figure
+def _places(schedule: "Reminders") -> dict[str, str]:
+    return {"every": str(schedule.every), "length": str(schedule.length)}
 
 
-def _finish(
-    output: Output,
-    model: RelayModel,
-    times: list[int],
-    values: list[float],
-    facts: Mapping[str, Any],
-    lines: Sequence[str],
-    draw: Any,
-    provenance: Mapping[str, str],
-) -> None:
-    """Write the files, print the table or the JSON object."""
-    from relaymodel.exact import influence
-
-    alone = influence(model, _floats(times)).tolist()
-    described = {"prompt": str(model.prompt), "layers": describe_layers(model.layers)}
-    columns = {"t": times, "influence": values, "uncontrolled": alone}
-    output.write_table(columns, {**provenance, **described})
-    output.write_figure(draw)
-
-    def show() -> None:
-        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model.layers)}")
-        for line in (*lines, ""):
-            say(line)
-        print_table(columns)
-
-    output.show({**facts, **columns}, show)
-
-
-def _name(bias: "PromptBias | ConstantShare") -> str:
-    from relaymodel.simulation import ConstantShare
-
-    return (
-        f"share {float(bias.share):.6g}" if isinstance(bias, ConstantShare) else f"strength {float(bias.strength):.6g}"
-    )
+def _name(bias: "Bias") -> str:
+    kind, value = ("share", bias.share) if hasattr(bias, "share") else ("strength", bias.strength)
+    return f"{kind} {float(value):.6g}"
 
 
 def _whole(times: Sequence[Number]) -> list[int]:
@@ -327,6 +310,4 @@ def _whole(times: Sequence[Number]) -> list[int]:
 
 
 def _floats(times: Sequence[int]) -> Any:
-    import numpy as np
-
     return np.array([float(at) for at in times])

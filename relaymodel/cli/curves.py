@@ -1,20 +1,52 @@
-"""The command that estimates exponents of a curve in a file, and what it shares with the command that fits one."""
+"""The command that estimates exponents of a curve in a file, and what it shares with others that read curves."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import relaymodel as rm
+from relaymodel import plotting
+from relaymodel.checks import show
 from relaymodel.cli.inputs import Start
-from relaymodel.cli.numbers import time, whole
+from relaymodel.cli.numbers import parts, time, whole
 from relaymodel.cli.options import FIT, option, options
-from relaymodel.cli.output import Output, filename, print_table, say
-from relaymodel.curve import Curve
+from relaymodel.cli.output import Listing, Output, filename
+from relaymodel.curve import COLUMNS, SIGNED, Curve
 from relaymodel.display import figure
+from relaymodel.files import STDIO
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+CurveFile = Annotated[
+    Path,
+    option(
+        "FILE",
+        "FILE",
+        "A table with columns t and distance (or influence): CSV, TSV, numpy.savetxt, NPZ, Parquet; - is stdin.",
+        filename,
+    ),
+]
 
-CurveFile = Annotated[Path, option("FILE", "FILE", "A CSV file with columns t and distance (or influence).", filename)]
+
+def _columns(name: str, text: str) -> dict[str, str]:
+    """Return what columns are called.
+
+    >>> _columns("--columns", "t=tokens,distance=dist")
+    {'t': 'tokens', 'distance': 'dist'}
+    """
+    found = {}
+    for part in parts(text):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if key not in (*COLUMNS, SIGNED) or not equals or not value:
+            known = ", ".join((*COLUMNS, SIGNED))
+            raise ValueError(f"{name} must be NAME=COLUMN with names among {known}, got {show(part)}")
+        found[key] = value
+    return found
+
+
+Renamed = Annotated[
+    Mapping[str, str] | None,
+    option("--columns", "NAME=COLUMN,...", "What the file calls its columns, such as t=tokens.", _columns, FIT),
+]
 
 
 @options
@@ -25,6 +57,7 @@ class WindowOptions:
         int | None,
         option("--layer", "K", "Which layer, if the file holds several.", whole(least=-(10**9)), FIT),
     ] = None
+    columns: Renamed = None
     t_min: Start = None
     t_max: Annotated[float | None, option("--t-max", "T", "End of the fit.", time, FIT)] = None
 
@@ -33,11 +66,16 @@ class WindowOptions:
         """The window, as estimators take it."""
         return {"t_min": self.t_min, "t_max": self.t_max}
 
+    def read(self, path: Path) -> Curve:
+        """Return the curve."""
+        return Curve.from_csv(demand_file(path), layer=self.layer, columns=self.columns)
 
-def demand_file(path: Path) -> None:
-    """Raise `FileNotFoundError` unless there is a file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"FILE must be a CSV file with columns t and distance, and there is none at {path}")
+
+def demand_file(path: Path) -> Path:
+    """Return the path; `FileNotFoundError` unless there is something to read."""
+    if path != STDIO and (path.is_dir() or not path.exists()):
+        raise FileNotFoundError(f"FILE must be a table with columns t and distance, and there is none at {path}")
+    return path
 
 
 def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), output: Output = Output()) -> None:
@@ -46,54 +84,49 @@ def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), out
     A power law is fitted to a window, local exponents -dlogD/dlogt are estimated, and their limit at t to infinity is
     extrapolated where the curve allows it; all with standard errors.
     """
-    from relaymodel.inference import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit_power_law
+    from relaymodel.inference import UnderdeterminedError
 
     output.check()
-    demand_file(file)
-    curve = Curve.from_csv(file, layer=window.layer)
-    law = fit_power_law(curve, **window.span)
-    local = estimate_exponent(curve, **window.span)
-    limit = reason = None
+    curve = window.read(file)
+    law = rm.fit_power_law(curve, **window.span)
+    local = rm.estimate_exponent(curve, **window.span)
+    limit, found = None, ""
     try:
-        limit = extrapolate_exponent(curve, **window.span)
+        limit = rm.extrapolate_exponent(curve, **window.span)
+        found = f"alpha = {figured(limit.value, limit.stderr)} (95 %: {limit.lower:.3g} to {limit.upper:.3g})"
     except UnderdeterminedError as error:
-        reason = str(error)
+        found = str(error)
     columns = {"t": local.t.tolist(), "alpha": local.alpha.tolist(), "stderr": local.stderr.tolist()}
     if not all(map(math.isfinite, (law.value, law.stderr, *columns["alpha"], *columns["stderr"]))):
         raise ValueError(f"{file} must hold a curve that determines an exponent and its error, and it does not")
-    output.write_table(columns, {**curve.provenance, "source": f"local exponents of {file}"})
-
-    def draw() -> "Figure":
-        from relaymodel.plotting import panels, plot_local_exponent, plot_power_law
-
-        whole = panels(2)
-        plot_power_law(curve, law, ax=whole.axes[0])
-        plot_local_exponent(local, ax=whole.axes[1])
-        return whole
-
-    output.write_figure(draw)
-    result: dict[str, Any] = {"alpha": law.value, "stderr": law.stderr, "window": list(law.window)}
-    result |= {"adequate": bool(law.adequate), "local": columns}
-    result["limit"] = None if limit is None else {"value": limit.value, "stderr": limit.stderr}
-    result |= {} if reason is None else {"limit_reason": reason}
-
-    def lines() -> None:
-        verdict = "describes the window" if law.adequate else "does not describe the window"
-        say(
-            f"power law    alpha = {_figure(law.value, law.stderr)} from t = {law.window[0]:.6g} to {law.window[1]:.6g}"
-        )
-        say(f"             noise alone: {law.noise_stderr:.2g}; a pure power law {verdict} (p = {law.p_value:.2g}),")
-        say(f"             alpha drifts by {_figure(law.drift, law.drift_stderr)} from its start to its end")
-        found = reason
-        if limit is not None:
-            found = f"alpha = {_figure(limit.value, limit.stderr)} (95 %: {limit.lower:.3g} to {limit.upper:.3g})"
-        say(f"limit        {found}\n")
-        table = {"t": columns["t"], "local_alpha": columns["alpha"], "stderr": columns["stderr"]}
-        print_table(table, {"local_alpha": 4, "stderr": 2}, thin=True)
-
-    output.show(result, lines)
+    verdict = "describes the window" if law.adequate else "does not describe the window"
+    power, drift = figured(law.value, law.stderr), figured(law.drift, law.drift_stderr)
+    output.give(
+        columns,
+        {**curve.provenance, "source": f"local exponents of {file}"},
+        body=[
+            f"power law    alpha = {power} from t = {law.window[0]:.6g} to {law.window[1]:.6g}",
+            f"             noise alone: {law.noise_stderr:.2g}; a pure power law {verdict} (p = {law.p_value:.2g}),",
+            f"             alpha drifts by {drift} from its start to its end",
+            f"limit        {found}\n",
+            Listing(columns, {"alpha": 4, "stderr": 2}, thin=True),
+        ],
+        result={
+            "alpha": law.value,
+            "stderr": law.stderr,
+            "window": list(law.window),
+            "adequate": bool(law.adequate),
+            "local": columns,
+            "limit": None if limit is None else {"value": limit.value, "stderr": limit.stderr},
+            **({} if limit else {"limit_reason": found}),
+        },
+        draw=[
+            lambda ax: plotting.plot_power_law(curve, law, ax=ax),
+            lambda ax: plotting.plot_local_exponent(local, ax=ax),
+        ],
+    )
 
 
-def _figure(value: float, error: float) -> str:
+def figured(value: float, error: float) -> str:
     """Return value +- error in characters that every terminal has."""
     return figure(value, error).replace("±", "+-")

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import relaymodel as rm
+from relaymodel import plotting
 from relaymodel.checks import show
 from relaymodel.cli.curves import CurveFile, WindowOptions, demand_file
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import FIT, flag, option, options
-from relaymodel.cli.output import Output, say
+from relaymodel.cli.output import Listing, Output
 from relaymodel.curve import Curve, read_curves
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from relaymodel.inference import Comparison, Estimate, RelayFit
 
 FREE = "fit"
@@ -56,8 +56,7 @@ def fit(
     Relay strength and effective depth are fitted; position exponent and prompt-key bias too, if their option says fit.
     All come with 95 % intervals, and with what the curve cannot tell.
     """
-    from relaymodel.inference import UnderdeterminedError, compare_laws, fit_power_law
-    from relaymodel.inference import fit as fit_relay
+    from relaymodel.inference import UnderdeterminedError
 
     output.check()
     if options.all_layers and window.layer is not None:
@@ -65,55 +64,58 @@ def fit(
     if options.all_layers and options.depth is not None:
         raise ValueError("--depth must not be given together with --all-layers, where layer K has depth K")
     held = {name: getattr(options, name) for name in NAMES}
-    demand_file(file)
-    curves = _layers(file) if options.all_layers else {1: Curve.from_csv(file, layer=window.layer)}
+    curves = _layers(file, window) if options.all_layers else {1: window.read(file)}
     curve = next(iter(curves.values()))
     given = curves if options.all_layers else curve
-    found = fit_relay(given, prompt=options.prompt, **held, **window.span, robust=options.robust)
-    laws = reason = None
+    found = rm.fit(given, prompt=options.prompt, **held, **window.span, robust=options.robust)
+    laws, body = None, []
     try:
-        laws = None if options.all_layers else compare_laws(curve, prompt=options.prompt, **window.span)
+        laws = None if options.all_layers else rm.compare_laws(curve, prompt=options.prompt, **window.span)
     except UnderdeterminedError as error:
-        reason = str(error)
-    law = fit_power_law(curve, **window.span)
-    table = _table(curves, found, layered=options.all_layers)
-    output.write_table(table, {**curve.provenance, "source": f"relay fit of {file}"})
-
-    def draw() -> "Figure":
-        from relaymodel.plotting import panels, plot_fit, plot_residuals
-
-        figure = panels(2)
-        plot_fit(curve, found, law, ax=figure.axes[0])
-        plot_residuals(curve, found, law, ax=figure.axes[1])
-        return figure
-
-    def lines() -> None:
-        for name in NAMES:
-            say(f"{name:<13}{getattr(found, name)}")
-        for k, amplitude in zip(curves, found.amplitude, strict=True):
-            say(f"{f'factor {k}' if options.all_layers else 'factor':<13}{amplitude}")
-        verdict = "describes" if found.adequate else "does not describe"
-        say(f"window       t = {found.window[0]:.6g} to {found.window[1]:.6g}, {found.points} points")
-        say(f"noise        {found.scatter:.2g} in log D, correlated over {found.correlation_length:.3g} tokens")
-        say(f"adequacy     the relay model {verdict} the window (p = {found.p_value:.2g})")
-        say(f"             {found.identifiability}")
-        if reason is not None:
-            say(f"\nlaws         {reason}")
-        if laws is not None:
-            say("\nother laws, each with all its parameters fitted, the relay model's too, whatever is held above")
-            say(f"{'law':<26}{'AICc':>9}  {'weight':>8}  parameters")
-            for fitted in laws.fits:
-                listed = ", ".join(f"{key} = {value:.4g}" for key, value in fitted.parameters.items())
-                say(f"{fitted.name:<26}{fitted.aicc - laws.best.aicc:>+9.2f}  {fitted.weight:>8.2g}  {listed}")
-            say(laws.verdict)
-
-    output.write_figure(draw)
-    output.show(_json(found, laws), lines)
+        body = [f"\nlaws         {error}"]
+    law = rm.fit_power_law(curve, **window.span)
+    output.give(
+        _table(curves, found, layered=options.all_layers),
+        {**curve.provenance, "source": f"relay fit of {file}"},
+        body=[
+            *(f"{name:<13}{getattr(found, name)}" for name in NAMES),
+            *(
+                f"{f'factor {k}' if options.all_layers else 'factor':<13}{amplitude}"
+                for k, amplitude in zip(curves, found.amplitude, strict=True)
+            ),
+            f"window       t = {found.window[0]:.6g} to {found.window[1]:.6g}, {found.points} points",
+            f"noise        {found.scatter:.2g} in log D, correlated over {found.correlation_length:.3g} tokens",
+            f"adequacy     the relay model {'describes' if found.adequate else 'does not describe'} the window "
+            f"(p = {found.p_value:.2g})",
+            f"             {found.identifiability}",
+            *(body if laws is None else _compared(laws)),
+        ],
+        result=_json(found, laws),
+        draw=[
+            lambda ax: plotting.plot_fit(curve, found, law, ax=ax),
+            lambda ax: plotting.plot_residuals(curve, found, law, ax=ax),
+        ],
+    )
 
 
-def _layers(file: Path) -> dict[int, Curve]:
+def _compared(laws: "Comparison") -> list[str | Listing]:
+    """Return how other laws describe the curve."""
+    columns = {
+        "law": [fitted.name for fitted in laws.fits],
+        "AICc": [f"{fitted.aicc - laws.best.aicc:+.2f}" for fitted in laws.fits],
+        "weight": [f"{fitted.weight:.2g}" for fitted in laws.fits],
+        "parameters": [
+            ", ".join(f"{key} = {value:.4g}" for key, value in fitted.parameters.items()) for fitted in laws.fits
+        ],
+    }
+    title = "\nother laws, each with all its parameters fitted, the relay model's too, whatever is held above"
+    return [title, Listing(columns), laws.verdict]
+
+
+def _layers(file: Path, window: WindowOptions) -> dict[int, Curve]:
     """Return all layers of a file but the embedding, layer 0."""
-    curves = {key: curve for key, curve in read_curves(file).items() if key is not None and key > 0}
+    found = read_curves(demand_file(file), window.columns)
+    curves = {key: curve for key, curve in found.items() if key is not None and key > 0}
     if not curves:
         raise ValueError(
             f"--all-layers must be left out for {show(str(file))}, which has no column of layers from 1 on"
@@ -123,14 +125,14 @@ def _layers(file: Path) -> dict[int, Curve]:
 
 def _table(curves: dict[int, Curve], found: "RelayFit", *, layered: bool) -> dict[str, list[Any]]:
     """Return the columns of the CSV file: the window's points with the fit and its local exponent."""
-    columns: dict[str, list[Any]] = {"t": [], "layer": [], "distance": [], "fit": [], "alpha": []}
+    columns: dict[str, list[Any]] = {"t": [], "layer": [], "distance": [], "fit": [], "local_exponent": []}
     for i, (key, curve) in enumerate(curves.items()):
         part = curve.window(*found.window)
         columns["t"] += part.t.tolist()
         columns["layer"] += [key] * len(part)
         columns["distance"] += part.distance.tolist()
         columns["fit"] += found.predict(part.t, curve=i).tolist()
-        columns["alpha"] += found.local_exponent(part.t, curve=i).tolist()
+        columns["local_exponent"] += found.local_exponent(part.t, curve=i).tolist()
     if not layered:
         del columns["layer"]
     return columns

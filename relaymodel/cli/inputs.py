@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -85,8 +85,10 @@ class NetworkOptions:
         if (self.prompt_a is None) != (self.prompt_b is None):
             raise ValueError("--prompt-a and --prompt-b must be given together, or neither of them")
         for name, path in (("--prompt-a", self.prompt_a), ("--prompt-b", self.prompt_b)):
-            if path is not None and not path.is_file():
+            if path is not None and path != files.STDIO and not path.is_file():
                 raise FileNotFoundError(f"{name} must be a text file, and there is none at {path}")
+        if sum(str(path) == "-" for path in (self.prompt_a, self.prompt_b, self.continuation)) > 1:
+            raise ValueError("- must stand for one text only: standard input can be read once")
         if self.depth is not None and model != NUMPY:
             raise ValueError(f"--depth must be left out for a model that has its own, got {self.depth}")
         continuation = self.continuation or ("random" if model == NUMPY else ENGLISH)
@@ -172,9 +174,14 @@ def read_text(source: str, option: str, choices: str) -> str:
 
         return english()
     path = Path(source)
-    if not path.is_file():
+    if path != files.STDIO and not path.is_file():
         raise FileNotFoundError(f"{option} must be {choices} or a text file, and there is none at {source}")
     return files.read_text(path)
+
+
+def facts(known: Mapping[str, str]) -> list[str]:
+    """Return a line for each fact, and an empty one."""
+    return [*(f"{key + ':':14} {value}" for key, value in known.items()), ""]
 
 
 def announce(operations: float) -> None:

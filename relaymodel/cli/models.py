@@ -1,20 +1,18 @@
 """Commands that evaluate a model: exactly, by its bound, by its recursion."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
 
+import relaymodel as rm
+from relaymodel import plotting
 from relaymodel.checks import Number
 from relaymodel.cli.inputs import duration
 from relaymodel.cli.numbers import nearest, outward, text
 from relaymodel.cli.options import GridOptions, ModelOptions
-from relaymodel.cli.output import Output, print_table, say
+from relaymodel.cli.output import Listing, Output
 from relaymodel.model import RelayModel, describe_layers
-
-if TYPE_CHECKING:
-    from decimal import Decimal
-
-    from matplotlib.figure import Figure
 
 SIMULATION_PATIENCE = 1800.0  # seconds of simulation
 
@@ -25,37 +23,41 @@ def influence(
     """Evaluate D(t) and its local exponent.
 
     D(t) is the influence of the prompt on continuation token t, in units of the prompts' per-token difference; the
-    local exponent is -dlogD/dlogt. Both are exact to 12 digits, at any t.
+    local exponent is -dlogD/dlogt. Both are exact to 12 digits, at any t.  With several depths, such as --depth 2,4,6,
+    --plot lays their curves over each other, and the table has a column depth.
     """
     output.check()
-    relay, times = model.build(), grid.times()
-    _drawable(output, times)
-    D, alpha = evaluate(relay, times)
-    columns = {"t": times, "influence": D, "local_exponent": alpha}
-    output.write_table(columns, {"source": "exact influence", **_describe(relay)})
+    models, times = model.builds(), grid.times(drawn=output.plot is not None)
+    found = {L: evaluate(relay, times) for L, relay in models.items()}
+    columns: dict[str, list[Any]] = {"depth": [L for L in found for _ in times], "t": [*times] * len(found)}
+    for k, name in enumerate(("influence", "local_exponent")):
+        columns[name] = [value for values in found.values() for value in values[k]]
+    named: Any = {f"$L = {L}$": relay for L, relay in models.items()}
+    if len(models) == 1:
+        del columns["depth"]
+        named = list(models.values())
+    at = drawn(times)
+    output.give(
+        columns,
+        {"source": "exact influence", **described(*models.values())},
+        body=[*heading(*models.values()), Listing(columns)],
+        draw=[
+            lambda ax: plotting.plot_influence(named, at(), ax=ax),
+            lambda ax: plotting.plot_local_exponent(named, at(), ax=ax),
+        ],
+    )
 
-    def draw(panels: "Figure", at: Any) -> None:
-        from relaymodel.plotting import plot_influence, plot_local_exponent
 
-        plot_influence(relay, at, ax=panels.axes[0])
-        plot_local_exponent(relay, at, ax=panels.axes[1])
-
-    output.write_figure(lambda: _panels(times, draw))
-    _show(output, relay, columns)
-
-
-def evaluate(model: RelayModel, times: Sequence[Number]) -> "tuple[list[float | Decimal], list[float]]":
+def evaluate(model: RelayModel, times: Sequence[Number]) -> tuple[list[float | Decimal], list[float]]:
     """Return D and the local exponent at each t; D as a decimal number where it is beyond the range of float64."""
-    from relaymodel.exact import influence, influence_ball, local_exponent
-
     given: Any = times
-    alpha = local_exponent(model, given).tolist()
+    alpha = rm.local_exponent(model, given).tolist()
     try:
-        values = influence(model, given).tolist()
+        values = rm.influence(model, given).tolist()
     except OverflowError:
         values = [0.0] * len(times)
     D = [
-        value if abs(value) >= sys.float_info.min else nearest(influence_ball(model, at, digits=25))
+        value if abs(value) >= sys.float_info.min else nearest(rm.influence_ball(model, at, digits=25))
         for at, value in zip(times, values, strict=True)
     ]
     return D, alpha
@@ -69,32 +71,31 @@ def bound(
     The bound holds for position 0 and strengths that are not negative; its tightness upper/lower tends to 1.
     """
     from relaymodel.bounds import bracket_ball
-    from relaymodel.exact import influence_ball
 
     output.check()
-    relay, times = model.build(), grid.times()
-    _drawable(output, times)
+    relay, times = model.build(), grid.times(drawn=output.plot is not None)
     brackets = [bracket_ball(relay, at, digits=30) for at in times]
     columns: dict[str, Sequence[Any]] = {
         "t": times,
         "lower": [outward(sides.lower, up=False) for sides in brackets],
-        "influence": [nearest(influence_ball(relay, at, digits=30)) for at in times],
+        "influence": [nearest(rm.influence_ball(relay, at, digits=30)) for at in times],
         "upper": [outward(sides.upper, up=True) for sides in brackets],
         "tightness": [nearest(sides.tightness) for sides in brackets],
     }
-    output.write_table(columns, {"source": "two-sided bound", **_describe(relay)})
+    at = drawn(times)
 
-    def draw(panels: "Figure", at: Any) -> None:
-        from relaymodel.plotting import plot_bracket, plot_rate, plot_tightness
-
-        plot_bracket(relay, at, ax=panels.axes[0])
+    def second(ax: Any) -> None:
         if relay.depth > 2:
-            plot_tightness(relay, at, ax=panels.axes[1])
-        else:
-            plot_rate(relay, at[at > 1], ax=panels.axes[1])
+            plotting.plot_tightness(relay, at(), ax=ax)
+        else:  # both sides are equal
+            plotting.plot_rate(relay, [t for t in at() if t > 1], ax=ax)
 
-    output.write_figure(lambda: _panels(times, draw))
-    _show(output, relay, columns, digits={"tightness": 9})
+    output.give(
+        columns,
+        {"source": "two-sided bound", **described(relay)},
+        body=[*heading(relay), Listing(columns, {"tightness": 9})],
+        draw=[lambda ax: plotting.plot_bracket(relay, at(), ax=ax), second],
+    )
 
 
 def simulate(
@@ -105,42 +106,35 @@ def simulate(
     What comes out is compared with the exact values; --csv writes a curve that the command exponent reads. Without
     --t and --points it has 64 points per decade.
     """
-    from relaymodel.exact import influence
-    from relaymodel.simulation import simulate
-
     output.check()
+    times: Any
     relay, times = model.build(), sorted(set(grid.times()))
     if len(times) < 2 or not all(isinstance(at, int) for at in times):
         named = ",".join(map(str, grid.t or times))
         raise ValueError(f"--t must be at least two different whole numbers for a simulation, got {named}")
-    steps, samples = int(times[-1]), _samples(grid, times)
+    steps, every = int(times[-1]), grid.t is None and grid.points is None
     _demand_time(relay, steps)
-    curve = simulate(relay, steps, samples=samples, progress=True)
-    exact = abs(influence(relay, curve.t))
-    output.write_csv(lambda path, overwrite: curve.to_csv(path, overwrite=overwrite))
-
-    def draw() -> "Figure":
-        from relaymodel.plotting import panels, plot_curve, plot_difference, plot_influence
-
-        figure = panels(2)
-        plot_curve({"simulation": curve}, ax=figure.axes[0])
-        plot_influence({"exact": relay}, curve.t, ax=figure.axes[0])
-        plot_difference(curve, relay, ax=figure.axes[1])
-        return figure
-
-    output.write_figure(draw)
+    curve = rm.simulate(relay, steps, samples=64 if every else times, progress=True)
+    exact = abs(rm.influence(relay, curve.t))
     columns = {
         "t": [int(at) for at in curve.t],
         "distance": curve.distance.tolist(),
         "influence": exact.tolist(),
         "relative_difference": (abs(curve.distance - exact) / exact).tolist(),
     }
+
+    def first(ax: Any) -> None:
+        plotting.plot_curve({"simulation": curve}, ax=ax)
+        plotting.plot_influence({"exact": relay}, curve.t, ax=ax)
+
     digits = {"distance": 12, "influence": 12, "relative_difference": 2}
-    _show(output, relay, columns, digits, thin=samples == 64)
-
-
-def _samples(grid: GridOptions, times: Sequence[Number]) -> Any:
-    return 64 if grid.t is None and grid.points is None else times
+    output.give(
+        columns,
+        {},
+        csv=curve.to_csv,
+        body=[*heading(relay), Listing(columns, digits, thin=every)],
+        draw=[first, lambda ax: plotting.plot_difference(curve, relay, ax=ax)],
+    )
 
 
 def _demand_time(model: RelayModel, steps: int) -> None:
@@ -157,38 +151,17 @@ def _demand_time(model: RelayModel, steps: int) -> None:
         )
 
 
-def _describe(model: RelayModel) -> dict[str, str]:
-    """Return what a CSV file says of its model."""
-    return {"prompt": str(model.prompt), "layers": describe_layers(model.layers)}
+def described(*models: RelayModel) -> dict[str, str]:
+    """Return what a file says of the models."""
+    layers = dict.fromkeys(describe_layers(model.layers) for model in models)
+    return {"prompt": str(models[0].prompt), "layers": "; ".join(layers)}
 
 
-def _show(
-    output: Output,
-    model: RelayModel,
-    columns: Mapping[str, Sequence[Any]],
-    digits: Mapping[str, int] | None = None,
-    *,
-    thin: bool = False,
-) -> None:
-    """Print the columns, as JSON or as a table below what the model is."""
-
-    def lines() -> None:
-        say(f"prompt of {text(model.prompt)} tokens, {describe_layers(model.layers)}\n")
-        print_table(columns, digits, thin=thin)
-
-    output.show(columns, lines)
+def heading(*models: RelayModel) -> list[str]:
+    """Return what stands above a table: a line for each model."""
+    return [*(f"prompt of {text(model.prompt)} tokens, {describe_layers(model.layers)}" for model in models), ""]
 
 
-def _drawable(output: Output, times: Sequence[Number]) -> None:
-    """Refuse a figure that cannot be drawn, before any work."""
-    if output.plot is not None and (len(set(times)) < 2 or max(times) > 10**300):
-        raise ValueError("--plot must have at least two different t, none above 1e300, to draw")
-
-
-def _panels(times: Sequence[Number], draw: "Callable[[Figure, Any], None]") -> "Figure":
-    """Return a figure of two panels, drawn at many t between the least and the largest."""
-    from relaymodel.plotting import grid, panels
-
-    figure = panels(2)
-    draw(figure, grid(float(min(times)), float(max(times))))
-    return figure
+def drawn(times: Sequence[Number]) -> Any:
+    """Return what returns many t to draw at, between the least and the largest."""
+    return lambda: plotting.grid(float(min(times)), float(max(times)))

@@ -1,21 +1,20 @@
 """The command that measures forgetting on a network."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import relaymodel as rm
+from relaymodel import plotting
 from relaymodel.checks import choice, show
-from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, one_line_warnings
+from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, facts, one_line_warnings
 from relaymodel.cli.numbers import parts, whole
 from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
-from relaymodel.cli.output import Output, folder, print_table, say
+from relaymodel.cli.output import Listing, Output, folder, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-
-    from relaymodel.networks.protocol import Measurement
 
 SHORTEST_DRAWN = 6  # tokens that an exponent can be read off
 MOST_PAIRS = 10**4
@@ -71,7 +70,6 @@ def measure(
     Two prompts are followed by the same continuation; the distance between the hidden states is taken at every token
     and layer, for several pairs.  Without files, pairs are cut from English text or drawn at random.
     """
-    from relaymodel.networks.protocol import measure
     from relaymodel.networks.protocol.measurement import METRICS
     from relaymodel.networks.transformer import Transformer
 
@@ -89,7 +87,7 @@ def measure(
         pairs_of_texts = texts.pairs(runs, count)
         if isinstance(runs, Transformer):
             announce(count * runs.architecture.operations((texts.prompt or 0) + steps))
-        measured = measure(
+        measured = rm.measure(
             runs,
             pairs_of_texts,
             bias=texts.log_bias,
@@ -98,10 +96,8 @@ def measure(
             resume=resume,
             progress=True,
         )
-    output.write_csv(lambda path, overwrite: measured.to_csv(path, metric=metric, overwrite=overwrite))
     found, without = measured.alphas(metric=metric, t_min=t_min)
     fits = list(found.values())
-    output.write_figure(lambda: _draw(measured, list(found), metric, t_min))
     columns: dict[str, list[Any]] = {
         "layer": list(found),
         "alpha": [fit.value for fit in fits],
@@ -115,25 +111,21 @@ def measure(
     if without:
         result["left_out"] = {str(layer): reason for layer, reason in without.items()}
 
-    def lines() -> None:
-        for key, value in measured.provenance.items():
-            say(f"{key + ':':14} {value}")
-        say()
-        print_table(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})
-        for layer, reason in without.items():
-            say(f"layer {layer} is left out: {reason}", file=sys.stderr)
-        for layer, fit in found.items():
-            if "left out" in fit.provenance:
-                say(f"layer {layer}, left out: {fit.provenance['left out']}", file=sys.stderr)
-
-    output.show(result, lines)
-
-
-def _draw(measured: "Measurement", layers: list[int], metric: str, start: float | None) -> "Figure":
-    from relaymodel.plotting import panels, plot_layer_exponents, plot_measurement
-
-    step = -(-len(layers) // SHOWN_LAYERS)
-    figure = panels(2)
-    plot_measurement(measured, layers[::-1][::step][::-1], metric=metric, ax=figure.axes[0])
-    plot_layer_exponents({"_": measured}, metric=metric, t_min=start, ax=figure.axes[1])
-    return figure
+    for layer, reason in without.items():
+        say(f"layer {layer} is left out: {reason}", file=sys.stderr)
+    for layer, fit in found.items():
+        if "left out" in fit.provenance:
+            say(f"layer {layer}, left out: {fit.provenance['left out']}", file=sys.stderr)
+    step = -(-len(found) // SHOWN_LAYERS)
+    shown = list(found)[::-1][::step][::-1]
+    output.give(
+        columns,
+        {},
+        csv=partial(measured.to_csv, metric=metric),
+        body=[*facts(measured.provenance), Listing(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})],
+        result=result,
+        draw=[
+            lambda ax: plotting.plot_measurement(measured, shown, metric=metric, ax=ax),
+            lambda ax: plotting.plot_layer_exponents({"_": measured}, metric=metric, t_min=t_min, ax=ax),
+        ],
+    )

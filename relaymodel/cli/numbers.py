@@ -123,11 +123,13 @@ def outward(ball: Any, *, up: bool) -> float | Decimal:
 
 
 def text(value: Any, digits: int = 6) -> str:
-    """Return a number for a table.
+    """Return a number for a table; a text as it is, None as a dash.
 
     >>> text(1234567), text(10**400), text(Fraction(1, 3)), text(Decimal("1.5e-390"))
     ('1234567', '1e+400', '0.333333', '1.50000e-390')
     """
+    if value is None or isinstance(value, str):
+        return value or "-"
     if isinstance(value, int) and abs(value) < 10**9:
         return str(value)
     if isinstance(value, (int, Decimal)):
@@ -146,7 +148,7 @@ def columns_of(options: Iterable[tuple[str, Sized]], depth: int | None, default:
         if len(values) > 1 and depth not in (None, len(values)):
             raise ValueError(
                 f"{option} must have one value, or one for each of the {depth} layers, got {len(values)}; "
-                "leave out --depth to take it from the list"
+                "leave out --depth to take it from the list, or compute a model for each with relaymodel sweep"
             )
         if len(values) > 1:
             depth = len(values)

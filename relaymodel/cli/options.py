@@ -1,10 +1,11 @@
 """What the options of all commands are made of, and those that say which model and which tokens."""
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
-from cyclopts import Group, Parameter
+from cyclopts import ArgumentCollection, Group, Parameter, UnknownOptionError
 
 from relaymodel.checks import Number, show
 from relaymodel.cli.numbers import columns_of, log_grid, numbers, parts, whole
@@ -39,6 +40,8 @@ def option(
 
     def convert(_: type, tokens: Any) -> Any:
         text = tokens[-1].value  # of an option given twice the last, as everywhere
+        if not name.startswith("-") and re.match("-.", text):  # an argument may be - alone
+            raise UnknownOptionError(token=tokens[-1], argument_collection=ArgumentCollection())  # type: ignore[no-untyped-call]
         return text if parse is None else parse(name, text)
 
     return Parameter(
@@ -50,7 +53,7 @@ def option(
         n_tokens=1,
         accepts_keys=False,
         allow_repeating=True,
-        allow_leading_hyphen=name.startswith("-"),
+        allow_leading_hyphen=True,
         negative=(),
         show_default=_plain if "[default:" not in words else False,
     )
@@ -80,15 +83,29 @@ def _heads(name: str, text: str) -> list[tuple[Head, ...]]:
         raise ValueError(f"{name}: {error}") from None
 
 
+def _prompt(name: str, text: str) -> int:
+    if "," in text:
+        raise ValueError(f"{name} must be one number, got {show(text)}; relaymodel sweep takes several")
+    return whole()(name, text)
+
+
+def _depths(name: str, text: str) -> list[int]:
+    return list(dict.fromkeys(whole(MAX_DEPTH)(name, part) for part in parts(text)))
+
+
 @options
 class ModelOptions:
     """A model: its prompt and its layers."""
 
-    prompt: Annotated[int, option("--prompt", "P", "Number of prompt tokens.", whole(), MODEL)] = 64
+    prompt: Annotated[int, option("--prompt", "P", "Number of prompt tokens.", _prompt, MODEL)] = 64
     depth: Annotated[
-        int | None,
+        Sequence[int] | None,
         option(
-            "--depth", "L", "Number of layers.  [default: 6, or as many as the lists have]", whole(MAX_DEPTH), MODEL
+            "--depth",
+            "L",
+            "Number of layers; for influence several, L,L,...  [default: 6, or as many as the lists have]",
+            _depths,
+            MODEL,
         ),
     ] = None
     relay: Annotated[
@@ -120,12 +137,26 @@ class ModelOptions:
         ),
     ] = None
 
+    def builds(self) -> dict[int, RelayModel]:
+        """Return the model of each depth.
+
+        >>> list(ModelOptions(depth=[2, 4]).builds())
+        [2, 4]
+        """
+        models = [replace(self, depth=[L]).build() for L in self.depth or ()] or [self.build()]
+        return {model.depth: model for model in models}
+
     def build(self) -> RelayModel:
         """Return the model.
 
         >>> ModelOptions(relay=[0.5, 1]).build().layers
         (Layer(relay=0.5, residual=1, position=0), Layer(relay=1, residual=1, position=0))
         """
+        if self.depth is not None and len(self.depth) > 1:
+            raise ValueError(
+                f"--depth must be one number here, got {','.join(map(str, self.depth))}; relaymodel influence draws "
+                "several, relaymodel sweep tabulates them"
+            )
         single = {"--relay": self.relay, "--position": self.position, "--recency": self.recency}
         if self.heads is not None:
             for name, given in single.items():
@@ -136,7 +167,7 @@ class ModelOptions:
             defaults = {"--relay": 1, "--position": 0, "--recency": 0}
             lists = {name: (defaults[name],) if given is None else given for name, given in single.items()}
         lists |= {"--residual": self.residual, "--sink": self.sink}
-        L = columns_of(lists.items(), self.depth, DEFAULT_DEPTH)
+        L = columns_of(lists.items(), self.depth[0] if self.depth else None, DEFAULT_DEPTH)
         columns = {name[2:]: list(values) * L if len(values) == 1 else values for name, values in lists.items()}
         return RelayModel(
             self.prompt, tuple(Layer(**{name: column[l] for name, column in columns.items()}) for l in range(L))
@@ -156,12 +187,18 @@ class GridOptions:
         option("--points", "N", "Points of that grid.  [default: 25]", whole(MOST_POINTS, least=2), GRID_PANEL),
     ] = None
 
-    def times(self) -> Sequence[Number]:
-        """Return them.
+    def times(self, *, drawn: bool = False) -> Sequence[Number]:
+        """Return them; if they are to be `drawn`, at least two that a figure can show.
 
         >>> GridOptions(t_max=100, points=3).times()
         [1, 10, 100]
         """
+        found = self._times()
+        if drawn and (len(set(found)) < 2 or max(found) > 10**300):
+            raise ValueError("--plot must have at least two different t, none above 1e300, to draw")
+        return found
+
+    def _times(self) -> Sequence[Number]:
         if self.t is None:
             return list(log_grid(self.t_max or DEFAULT_T_MAX, self.points or DEFAULT_POINTS))
         if self.t_max is not None or self.points is not None:

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-from relaymodel.cli.curves import demand_file
+from relaymodel.cli.curves import Renamed, demand_file
 from relaymodel.cli.options import OUTPUT, Force, option
-from relaymodel.cli.output import STDOUT, claim, filename, written
+from relaymodel.cli.output import claim, filename, written
 from relaymodel.curve import Curve, read_curves
 
 CurveFiles = Annotated[
     Path,
-    option("FILE", "FILE", "CSV files of measured curves to lay over the model's, every layer of each.", filename),
+    option(
+        "FILE", "FILE", "Tables of measured curves to lay over the model's, every layer of each; - is stdin.", filename
+    ),
 ]
 
 
@@ -19,6 +21,7 @@ def explore(
     out: Annotated[Path, option("--out", "FILE", "The page; - is standard output.", filename, OUTPUT)] = Path(
         "page.html"
     ),
+    columns: Renamed = None,
     force: Force = False,
 ) -> None:
     """Write a page to play with.
@@ -26,19 +29,14 @@ def explore(
     One HTML file with sliders for the model, its bias and its reminders, on which D(t) and its local exponent are drawn
     as they move. It needs no server and no network: mail it, or open it on a phone.
     """
-    if out != STDOUT:
-        claim(out, force=force)
-    from relaymodel.explore import render, write_page
+    claim(out, force=force)
+    from relaymodel.explore import write_page
 
     named: dict[str, Curve] = {}
     for path in curves:
-        demand_file(path)
-        for layer, curve in read_curves(path).items():
+        for layer, curve in read_curves(demand_file(path), columns).items():
             name = path.stem if layer is None else f"{path.stem}, layer {layer}"
             if name in named:
                 raise ValueError(f"FILE must be files of different names, got {path.name} twice")
             named[name] = curve
-    if out == STDOUT:
-        print(render(curves=named), end="")
-    else:
-        written(write_page(out, curves=named, overwrite=force))
+    written(write_page(out, curves=named, overwrite=force))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from relaymodel.checks import Number
 from relaymodel.cli.numbers import nearest, numbers, parts, whole
 from relaymodel.cli.options import MAX_DEPTH, MODEL, MOST_POINTS, OUTPUT, GridOptions, option, options
-from relaymodel.cli.output import Files, folder, print_table
+from relaymodel.cli.output import Files, Listing, folder
 from relaymodel.model import RelayModel
 
 PARAMETERS = ("prompt", "depth", "relay", "residual", "position", "recency", "sink", "bias")
@@ -101,8 +101,7 @@ def sweep(
     for name in ("recency", "sink", "bias"):  # a table has no column of what no model has
         if not any(columns[name]):
             del columns[name]
-    output.write_table(columns, {})
-    output.show(columns, lambda: print_table(columns, thin=True))
+    output.give(columns, {}, body=[Listing(columns, thin=True)])
 
 
 def _values(axes: Mapping[str, Any], points: Sequence[tuple[Any, ...]], running: RunOptions) -> dict[str, list[Any]]:

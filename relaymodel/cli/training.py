@@ -12,8 +12,8 @@ from relaymodel.checks import show
 from relaymodel.cli.control import BiasOptions
 from relaymodel.cli.inputs import ENGLISH, read_text
 from relaymodel.cli.numbers import number, whole
-from relaymodel.cli.options import OUTPUT, TRAINING, Json, flag, option
-from relaymodel.cli.output import folder, print_json, print_table, say, written
+from relaymodel.cli.options import OUTPUT, TRAINING, flag, option
+from relaymodel.cli.output import Listing, Printed, folder, say, written
 
 if TYPE_CHECKING:
     from relaymodel.networks.training import Recipe, Training
@@ -53,7 +53,7 @@ def train(
         int | None, option("--layer", "L", "Layer to show.  [default: the last but one]", whole(), OUTPUT)
     ] = None,
     resume: Annotated[bool, flag("--resume", "Go on with an interrupted experiment in DIR.", OUTPUT)] = False,
-    json: Json = False,
+    printed: Printed = Printed(),
 ) -> None:
     """Train a small GPT, and measure at checkpoints how it forgets its prompt.
 
@@ -83,19 +83,15 @@ def train(
         name=text if text == ENGLISH else Path(text).name,
         resume=resume,
         jobs=jobs,
-        tell=None if json else _teller(recipe, shown),
+        tell=None if printed.json else _teller(recipe, shown),
         progress=True,
     )
     _draw(result, shown, out / FIGURE)
-    if json:
-        exponents = _columns(result, shown)
-        print_json({"folder": str(out), "layer": shown, "configuration": dict(result.configuration), **exponents})
-        return
-    for arm in result.arms:
-        found = result.alpha(arm, layer=shown)
-        say(f"\n{arm}, layer {shown}, {len(found.seeds)} seeds")
-        columns = {"step": found.steps.tolist(), "alpha": found.alpha.tolist(), "stderr": found.stderr.tolist()}
-        print_table(columns, {"alpha": 4, "stderr": 2})
+    columns = _columns(result, shown)
+    printed.show(
+        {"folder": str(out), "layer": shown, "configuration": dict(result.configuration), **columns},
+        [f"\nlayer {shown}\n", Listing(columns, {"alpha": 4, "stderr": 2})],
+    )
 
 
 def _changes(settings: list[str]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from relaymodel.plotting.figure import (
     Models,
     against_t,
     axes,
-    finish,
     named_models,
     styled,
     times,
@@ -38,11 +37,10 @@ def plot_bracket(model: RelayModel, t: ArrayLike, *, ax: Axes | None = None) -> 
     ax.plot(at, sides.upper / D, color=RED, linestyle="--", label="upper bound $/\\ D(t)$")
     ax.plot(at, sides.lower / D, color=BLUE, linestyle="-.", label="lower bound $/\\ D(t)$")
     ax.axhline(1, color="black", linewidth=1.6, label="exact value $D(t)\\ /\\ D(t)$")
-    against_t(ax, "bound divided by the exact value", yscale="linear", far=True)
     ax.ticklabel_format(axis="y", useOffset=False)
     low, high = ax.get_ylim()
     ax.set_ylim(min(low, 1 - 1e-6), max(high, 1 + 1e-6))  # rounding is not worth a picture
-    return finish(ax)
+    return against_t(ax, "bound divided by the exact value", yscale="linear", far=True)
 
 
 @styled
@@ -65,8 +63,7 @@ def plot_tightness(models: Models, t: ArrayLike, *, ax: Axes | None = None) -> A
         proven = np.array([float(tightness_bound(model, x)) - 1 if x >= 1 else np.nan for x in at.tolist()])
         ax.plot(at, np.where(proven < widest, proven, np.nan), color=line.get_color(), linestyle=":", linewidth=1.4)
     ax.plot([], [], label=r"proven limits, $\exp\,\frac{(L-1)(L-2)}{2\,(P+1)\,p_1} - 1$", **REFERENCE)
-    against_t(ax, "relative width, upper / lower $-$ 1", far=True)
-    return finish(ax)
+    return against_t(ax, "relative width, upper / lower $-$ 1", far=True)
 
 
 @styled
@@ -84,5 +81,4 @@ def plot_rate(models: Models, t: ArrayLike, *, ax: Axes | None = None) -> Axes:
         leading = rate(model)
         ax.plot(at, influence(model, at) / [float(leading.ball(x, digits=17)) for x in at.tolist()], label=label)
     ax.axhline(1, label=r"limit for $t \to \infty$", **REFERENCE)
-    against_t(ax, "$D(t)$ divided by its leading term", far=True)
-    return finish(ax)
+    return against_t(ax, "$D(t)$ divided by its leading term", far=True)

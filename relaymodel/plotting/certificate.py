@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from relaymodel.certificate import Certificate
 from relaymodel.checks import show
-from relaymodel.plotting.figure import against_t, axes, finish, styled
+from relaymodel.plotting.figure import against_t, axes, styled
 
 DEFAULT = ("hypotheses", "prompts", "smallest_prompts")
 MOST_DECADES = 300.0  # decades that an axis can show
@@ -59,5 +59,4 @@ def plot_certificate(
             raise ValueError(f"rungs must be at most 10^300 to be drawn, {name!r} is 10^{np.max(bound):.0f}")
         ax.plot(t, 10**bound, label=name.replace("_", " "))
     ax.plot(t, measured, color="black", linestyle="-", linewidth=1.6, label="measured")
-    against_t(ax, "distance between the two runs")
-    return finish(ax)
+    return against_t(ax, "distance between the two runs")

@@ -22,7 +22,7 @@ from relaymodel.control.limits import PHASES, REVERSAL
 from relaymodel.exact import influence
 from relaymodel.model import RelayModel
 from relaymodel.plotting.decay import D_LABEL
-from relaymodel.plotting.figure import GREY, REFERENCE, against_t, axes, finish, styled, tidy, times
+from relaymodel.plotting.figure import GREY, REFERENCE, against_t, axes, styled, tidy, times
 from relaymodel.simulation import ConstantShare, EvenReminders, PromptBias, ReminderBlocks, Reminders
 
 Bias = PromptBias | ConstantShare
@@ -69,8 +69,7 @@ def plot_bias(model: RelayModel, biases: Bias | Mapping[str, Bias], t: ArrayLike
                 ax.plot(turn.t, turn.influence, color=line.get_color(), marker="o", markersize=8, linestyle="")
     if limits:
         ax.plot([], [], label=r"limits for $t \to \infty$", **REFERENCE)
-    against_t(ax, D_LABEL, yscale="log" if most > 3 * least else "linear")
-    return finish(ax)
+    return against_t(ax, D_LABEL, yscale="log" if most > 3 * least else "linear")
 
 
 @styled
@@ -112,8 +111,7 @@ def plot_reminders(
         ax.plot([], [], label=r"plateaus, $(f(1) - \prod\rho)\,R/M$", **REFERENCE)
     if level is not None:
         ax.axhline(level, color=GREY, linestyle="-", linewidth=1.2, label=f"level to hold, {level:.4g}")
-    against_t(ax, D_LABEL)
-    return finish(ax)
+    return against_t(ax, D_LABEL)
 
 
 @styled

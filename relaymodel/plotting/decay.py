@@ -61,8 +61,7 @@ def plot_influence(models: Models, t: ArrayLike, *, ax: Axes | None = None) -> A
         ax.plot(at, np.abs(D), label=label)
     for i, prompt in enumerate(sorted({model.prompt for model in named.values()})):
         ax.plot(at, prompt / (prompt + at), label="_" * (i > 0) + "dilution $P/(P+t)$", **REFERENCE)
-    against_t(ax, label_y)
-    return finish(ax)
+    return against_t(ax, label_y)
 
 
 @styled
@@ -82,8 +81,7 @@ def plot_curve(curves: Curve | Mapping[str, Curve], *, ax: Axes | None = None) -
         few = len(curve) <= 100
         (line,) = ax.plot(curve.t, curve.distance, label=label, marker="o" if few else "", markersize=5)
         band(ax, curve, line.get_color())
-    against_t(ax, "distance between the two runs")
-    return finish(ax)
+    return against_t(ax, "distance between the two runs")
 
 
 @styled
@@ -106,9 +104,8 @@ def plot_difference(curve: Curve, model: RelayModel, *, ax: Axes | None = None) 
     if not some.all():
         ax.plot(curve.t[~some], np.full(np.sum(~some), bottom), color=SKY, label="no difference", **dots)
     ax.axhline(2.0**-52, label="spacing of float64 numbers", **REFERENCE)
-    against_t(ax, "relative difference from the exact value")
     ax.set_ylim(bottom / 2, max(10 * difference.max(), 1e-14))
-    return finish(ax)
+    return against_t(ax, "relative difference from the exact value")
 
 
 @styled

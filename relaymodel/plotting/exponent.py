@@ -7,7 +7,7 @@ from relaymodel.bounds import rate
 from relaymodel.exact import local_exponent
 from relaymodel.inference import LocalExponent
 from relaymodel.model import RelayModel
-from relaymodel.plotting.figure import RED, REFERENCE, Models, against_t, axes, finish, named_models, styled, times
+from relaymodel.plotting.figure import RED, REFERENCE, Models, against_t, axes, named_models, styled, times
 
 
 @styled
@@ -54,8 +54,7 @@ def plot_local_exponent(
             ax.plot(at, local_exponent(model, at), label=name)
         for i, limit in enumerate(sorted({_limit(model) for model in named.values()})):
             ax.axhline(limit, label="_" * (i > 0) + r"limit for $t \to \infty$", **REFERENCE)
-    against_t(ax, r"local exponent $\alpha(t) = -d\,\log D\,/\,d\,\log t$", yscale="linear", far=True)
-    return finish(ax)
+    return against_t(ax, r"local exponent $\alpha(t) = -d\,\log D\,/\,d\,\log t$", yscale="linear", far=True)
 
 
 def _limit(model: RelayModel) -> float:

@@ -1,6 +1,7 @@
 """What all figures share: style, new figures, files, labels, legends, limits of axes."""
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from numpy.typing import ArrayLike, NDArray
 
 from relaymodel import files
-from relaymodel.checks import choice, demand, positive_integer, series, show
+from relaymodel.checks import choice, demand, series, show
 from relaymodel.curve import Curve
 from relaymodel.model import RelayModel
 
@@ -48,6 +49,7 @@ STYLE = {
 REFERENCE: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.6}
 """How lines look that the others are to be compared with."""
 
+POSTER = 47  # inches, the longer side of A0
 SUFFIXES = (".png", ".svg", ".pdf")
 METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
@@ -74,28 +76,49 @@ def styled(draw: Callable[Parameters, Axes]) -> Callable[Parameters, Axes]:
     return wrapper
 
 
-def panels(count: int = 1) -> Figure:
-    """Return a new figure with `count` empty axes side by side, `figure.axes`.
+def panels(
+    *draw: Callable[[Axes], object], title: str | None = None, size: tuple[float, float] | None = None
+) -> Figure:
+    r"""Return a new figure with a panel for each function `draw`, which is called with its axes, side by side.
 
-    >>> len(panels(2).axes)
+    `title` stands above them, with formulas between dollars; `size` is width and height in inches, together at most
+    those of a poster.  `ValueError` for a title that matplotlib cannot set, sizes that are not positive or larger.
+
+    >>> len(panels(lambda ax: ax.plot([1, 2]), lambda ax: ax.plot([2, 1])).axes)
     2
+    >>> panels(title=r"$\nonsense$")
+    Traceback (most recent call last):
+    ValueError: title must be text with formulas that matplotlib can set, got '$\\nonsense$'
     """
-    columns = positive_integer("count", count)
+    columns = max(1, len(draw))
+    width, height = (6.8 if columns == 1 else 6.0 * columns, 4.8) if size is None else size
+    if not (0 < width <= POSTER and 0 < height <= POSTER):
+        raise ValueError(f"size must be a width and a height of at most {POSTER} inches, got {show(size)}")
     with style():
-        figure = Figure(figsize=(6.8 if columns == 1 else 6.0 * columns, 4.8))
-        figure.subplots(1, columns)
+        figure = Figure(figsize=(width, height))
+        for function, ax in zip(draw, figure.subplots(1, columns, squeeze=False).flat, strict=False):
+            function(ax)
+        if title is not None:
+            with warnings.catch_warnings(action="error"):  # of glyphs that the font lacks
+                try:
+                    figure.suptitle(title).get_window_extent()
+                except (ValueError, UserWarning):
+                    raise ValueError(
+                        f"title must be text with formulas that matplotlib can set, got {show(title)}"
+                    ) from None
     return figure
 
 
-def save(figure: Figure | Axes, path: files.PathLike, *, overwrite: bool = False) -> Path:
+def save(figure: Figure | Axes, path: files.PathLike, *, kind: str | None = None, overwrite: bool = False) -> Path:
     """Write a figure, or the figure around some axes, to a PNG, SVG or PDF file, whole or not at all.
 
-    The suffix of `path` decides.  A figure drawn anew gives the same bytes: no dates, no random identifiers.
+    `kind`, one of "png", "svg" and "pdf", or else the suffix of `path` decides; a path of - is standard output.  A
+    figure drawn anew gives the same bytes: no dates, no random identifiers.
 
     Raises `ValueError` for another suffix, `TypeError` for what is not a figure, and `OSError` (`FileExistsError`
     among them) if the file cannot be written.
     """
-    suffix = check_suffix(path)
+    suffix = check_suffix(path) if kind is None else f".{choice('kind', kind, [known[1:] for known in SUFFIXES])}"
     whole = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
     if not isinstance(whole, Figure):
         raise TypeError(f"figure must be a matplotlib Figure or Axes, got {show(figure)}")
@@ -133,11 +156,12 @@ def times(t: ArrayLike) -> Array:
     return np.sort(values)
 
 
-def against_t(ax: Axes, ylabel: str, *, yscale: str = "log", far: bool = False) -> None:
-    """Label the axes and make that of t logarithmic; if `far` and t is astronomical, logarithmic in log t."""
+def against_t(ax: Axes, ylabel: str, *, yscale: str = "log", far: bool = False) -> Axes:
+    """Finish axes of t, which is logarithmic; if `far` and t is astronomical, logarithmic in log t."""
     # in proportion to hundreds of decades the usual margins would leave the float range
     ax.margins(0 if ax.dataLim.x1 > ASTRONOMICAL else 0.02)
-    ax.set(xlabel=T_LABEL, ylabel=ylabel, yscale=yscale)
+    if ax.get_yscale() != yscale:  # to set a scale again takes its formatter away
+        ax.set_yscale(yscale)
     if far and ax.dataLim.x1 > ASTRONOMICAL:
         ax.set_xscale("function", functions=(_squeeze, _stretch))
         first, last = ax.dataLim.intervalx
@@ -145,6 +169,7 @@ def against_t(ax: Axes, ylabel: str, *, yscale: str = "log", far: bool = False) 
         ax.set_xticks(ticks, [f"${tidy(t)}$" for t in ticks])
     else:
         ax.set_xscale("log")
+    return finish(ax, xlabel=T_LABEL, ylabel=ylabel)
 
 
 def grid(first: float, last: float, points: int = 200) -> Array:
@@ -180,8 +205,9 @@ def band(ax: Axes, curve: Curve, colour: Any, alpha: float = 0.25) -> None:
         ax.fill_between(curve.t, low, high, color=colour, alpha=alpha, linewidth=0)
 
 
-def finish(ax: Axes) -> Axes:
-    """Put the legend above the axes, where it covers no data, and readable ticks on very long and very short axes."""
+def finish(ax: Axes, **labels: str) -> Axes:
+    """Label axes, put the legend above them, where it covers no data, and readable ticks on long and short ones."""
+    ax.set(**labels)
     for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
         if axis.get_scale() != "log":
             continue

@@ -48,8 +48,7 @@ def plot_residuals(curve: Curve, fit: RelayFit, law: PowerLaw | None = None, *, 
         ratio = part.distance / (law.amplitude * part.t**-law.alpha) - 1
         ax.plot(part.t, ratio, color=GREY, linestyle=":", label="power law")
     ax.axhline(0, color="black", linewidth=1)
-    against_t(ax, "distance / fit $-$ 1", yscale="linear")
-    return finish(ax)
+    return against_t(ax, "distance / fit $-$ 1", yscale="linear")
 
 
 def _label(fit: RelayFit) -> str:

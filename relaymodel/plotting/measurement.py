@@ -42,8 +42,7 @@ def plot_measurement(
         P, power = measured.prompt, 2 if metric == "cosine" else 1
         dilution = (P / (P + curve.t)) ** power
         ax.plot(curve.t, curve.distance[0] * dilution / dilution[0], label="dilution $P/(P+t)$", **REFERENCE)
-    against_t(ax, f"distance between the two runs\n({UNITS[metric]})")
-    return finish(ax)
+    return against_t(ax, f"distance between the two runs\n({UNITS[metric]})")
 
 
 @styled
@@ -82,8 +81,7 @@ def plot_layer_exponents(
         )
     ax.axhline(2 if metric == "cosine" else 1, label="dilution", **REFERENCE)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set(xlabel="layer (blocks passed)", ylabel=r"exponent $\alpha$ of $t^{-\alpha}$")
-    return finish(ax)
+    return finish(ax, xlabel="layer (blocks passed)", ylabel=r"exponent $\alpha$ of $t^{-\alpha}$")
 
 
 def _name(measured: Measurement, layer: int) -> str:

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from relaymodel.checks import show
 from relaymodel.networks.calibration import Calibration
 from relaymodel.networks.protocol import Measurement
-from relaymodel.plotting.figure import against_t, axes, band, finish, styled
+from relaymodel.plotting.figure import against_t, axes, band, styled
 
 MOST_LAYERS = 4  # layers drawn unless others are asked for
 
@@ -69,5 +69,4 @@ def plot_prediction(
         label = "_" * (number > 0) + "predicted"
         predicted = calibration.predict(layer, curve.t)
         ax.plot(curve.t, predicted, color="black", linestyle=(0, (4, 2)), linewidth=1.4, label=label)
-    against_t(ax, "distance between the two runs")
-    return finish(ax)
+    return against_t(ax, "distance between the two runs")

@@ -42,10 +42,9 @@ def plot_token_influence(models: Models, target: int, *, ax: Axes | None = None)
         ax.plot([1], [own], color=line.get_color(), linestyle="", marker="o", markersize=9, clip_on=False)
         lowest = min(lowest, weights.min(), own)
     ax.plot([], [], color=GREY, linestyle="", marker="o", markersize=9, label="weight of token $n$ on itself")
-    ax.set(xlabel=f"relative position of the source $s/n$,  $n = {tidy(n)}$")
-    ax.set(ylabel=r"$n \times$ weight of token $s$ on token $n$", yscale="log" if lowest > 0 else "linear")
-    ax.set_xlim(-0.02, 1.02)
-    return finish(ax)
+    ax.set(yscale="log" if lowest > 0 else "linear", xlim=(-0.02, 1.02))
+    where = f"relative position of the source $s/n$,  $n = {tidy(n)}$"
+    return finish(ax, xlabel=where, ylabel=r"$n \times$ weight of token $s$ on token $n$")
 
 
 @styled
@@ -82,9 +81,9 @@ def plot_continuum(model: RelayModel, target: int, *, ax: Axes | None = None) ->
     if len(set(model.rational)) == 1 and residual == 1 and relay > 0:
         limit = infinite_depth_density(model.depth * relay, position=g)
         ax.plot(r, _density(limit, r), color=GREEN, linestyle=":", label=r"$n, L \to \infty$ (Bessel)")
-    ax.set(xscale="log", yscale="log", xlabel="relative position of the source $r = s/n$")
-    ax.set(ylabel="density of the influence (per unit of $r$)")
-    return finish(ax)
+    ax.set(xscale="log", yscale="log")
+    where = "relative position of the source $r = s/n$"
+    return finish(ax, xlabel=where, ylabel="density of the influence (per unit of $r$)")
 
 
 def _density(limit: Any, r: Array) -> list[float]:

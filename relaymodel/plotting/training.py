@@ -68,8 +68,8 @@ def plot_training(
     ax.set_xlim(-0.08 * scale, steps.max() * 1.1)
     ax.xaxis.set_major_locator(FixedLocator(_ticks(steps, scale)))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set(xlabel="training step", ylabel=rf"exponent $\alpha$ of $t^{{-\alpha}}$, layer {found[0].layer}")
-    return finish(ax)
+    ylabel = rf"exponent $\alpha$ of $t^{{-\alpha}}$, layer {found[0].layer}"
+    return finish(ax, xlabel="training step", ylabel=ylabel)
 
 
 LABELS = {

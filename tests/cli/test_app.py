@@ -93,7 +93,25 @@ REFUSED = {
     "influence --nonsense": "No such option",
     "influence --t": "requires an argument",
     "influence extra": "unexpected extra argument",
-    "nonsense": "No such command 'nonsense'",
+    "bound --depth 2,4": "--depth must be one number here, got 2,4; relaymodel influence draws several",
+    "simulate --depth 2,4": "--depth must be one number here, got 2,4; relaymodel influence draws several",
+    "influence --prompt 8,64": "--prompt must be one number, got '8,64'; relaymodel sweep takes several",
+    "influence --depth 2,x": "--depth must be a number",
+    "influence --title a": "--title must be given with --plot FILE",
+    "influence --plot a.png --size 3": "--size must be width and height in inches, such as 12,4.8, got '3'",
+    "influence --plot a.png --size 3,-1": "--size must be a width and a height of at most 47 inches",
+    "influence --plot a.png --title '$\\no$'": "--title must be text with formulas that matplotlib can set",
+    "influence --plot a.png --format jpg": "--format must be one of 'png', 'svg', 'pdf'",
+    "influence --plot - --csv -": "--csv and --plot must be different files",
+    "influence --plot - --json": "--plot - must not be given together with --json",
+    "influence --table html": "--table must be one of 'text', 'markdown', 'latex', got 'html'",
+    "exponent curve.csv --columns tokens": "--columns must be NAME=COLUMN with names among t, layer,",
+    "exponent curve.csv --columns t=tokens": "--columns must name those of curve.csv, t, distance, got 'tokens'",
+    "nonsense": "No such command 'nonsense'; see relaymodel --help",
+    "inflence": "did you mean influence?",
+    "sweep --title a": "No such option --title; it is one of influence, simulate,",
+    "influence --dept 3": "No such option --dept; did you mean --depth?",
+    "influence curve.csv": "extra argument curve.csv; curves in files are for exponent, fit and explore",
     "bound --relay -1": "model must have position 0 and no negative strength",
     "bound --position 1/2": "model must have position 0 and no negative strength",
     "simulate --t 5": "--t must be at least two different whole numbers for a simulation, got 5",
@@ -107,8 +125,8 @@ REFUSED = {
     "derive --relay 0": "must not all vanish",
     "derive --order 0": "--order must be at least 1",
     "exponent": "Missing argument 'FILE'",
-    "exponent missing.csv": "FILE must be a CSV file with columns t and distance, and there is none at missing.csv",
-    "exponent .": "FILE must be a CSV file",
+    "exponent missing.csv": "FILE must be a table with columns t and distance, and there is none at missing.csv",
+    "exponent .": "FILE must be a table",
     "exponent curve.csv --layer one": "--layer must be a number",
     "exponent curve.csv --layer 3": "--layer must be one of those in curve.csv: (no layer column); got 3",
     "exponent curve.csv --t-min nan": "--t-min must be a number",
@@ -239,7 +257,7 @@ def test_what_is_no_fault_of_the_input_is_no_failed_claim(run, monkeypatch):
         def fail(*_args, error=error, **_kwargs):
             raise error
 
-        monkeypatch.setattr(relaymodel.exact, "influence", fail)
+        monkeypatch.setattr(relaymodel, "influence", fail)
         code, out, err = run("influence --t 3")
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert words in err

@@ -35,7 +35,7 @@ class TestCommand:
         table = Curve.from_csv(tmp_path / "out.csv")
         assert table.t[0] == SPARSE[SPARSE >= 16][0]
         head = next(l for l in (tmp_path / "out.csv").read_text().splitlines() if not l.startswith("#"))
-        assert head == "t,distance,fit,alpha"
+        assert head == "t,distance,fit,local_exponent"
 
     def test_json(self, run, tmp_path):
         curve_of(6, 0.5).to_csv(tmp_path / "c.csv")

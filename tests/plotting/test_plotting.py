@@ -276,9 +276,10 @@ def test_files_are_the_same_every_time(tmp_path, suffix):
 
 
 def test_save_writes_all_panels(tmp_path):
-    figure = plotting.panels(2)
-    for ax, label in zip(figure.axes, ("left", "right"), strict=True):
-        plotting.plot_curve({label: CURVE}, ax=ax)
+    draw = (lambda ax, label=label: plotting.plot_curve({label: CURVE}, ax=ax) for label in ("left", "right"))
+    figure = plotting.panels(*draw, title="two of them, $a_1$", size=(9, 4))
+    assert figure.get_size_inches().tolist() == [9, 4]
+    assert figure.get_suptitle() == "two of them, $a_1$"
     text = plotting.save(figure.axes[1], tmp_path / "both.svg").read_text()
     assert "<!-- left -->" in text
     assert "<!-- right -->" in text
@@ -320,7 +321,11 @@ def test_nothing_is_overwritten_or_half_written(tmp_path, monkeypatch):
         (lambda: plotting.plot_bracket(RelayModel(1, [Layer(-1)]), T), ValueError, "no negative strength"),
         (lambda: plotting.plot_token_influence(MODEL, 2.5), TypeError, "target must be an integer"),
         (lambda: plotting.plot_continuum(MODEL, 2), ValueError, "target must be at least 3"),
-        (lambda: plotting.panels(0), ValueError, "count must be at least 1"),
+        (lambda: plotting.panels(size=(0, 3)), ValueError, "size must be a width and a height of at most 47 inches"),
+        (lambda: plotting.panels(size=(3, 48)), ValueError, r"got \(3, 48\)"),
+        (lambda: plotting.panels(title=r"$\no{$"), ValueError, "title must be text with formulas that matplotlib can"),
+        (lambda: plotting.panels(title="\u4e2d"), ValueError, "title must be text with formulas that matplotlib can"),
+        (lambda: plotting.save(EVERY_PLOT["curve"](), "a.png", kind="jpg"), ValueError, "kind must be one of 'png'"),
         (lambda: plotting.save(EVERY_PLOT["curve"](), "figure.jpg"), ValueError, "must be one of '.png'"),
         (lambda: plotting.save("figure", "figure.png"), TypeError, "figure must be a matplotlib Figure"),
     ],

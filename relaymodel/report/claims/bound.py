@@ -56,10 +56,11 @@ def bracket_holds(workspace: Workspace) -> Verdict:
         rows,
     )
     grid = plotting.grid(1, 1e300, 300)
-    figure = plotting.panels(2)
-    plotting.plot_bracket(RelayModel.uniform(prompt=10, depth=6, relay=1), grid, ax=figure.axes[0])
     deep = {f"$L = {depth}$": RelayModel.uniform(prompt=10, depth=depth, relay=1) for depth in DEPTHS if depth > 2}
-    plotting.plot_tightness(deep, grid, ax=figure.axes[1])
+    figure = plotting.panels(
+        lambda ax: plotting.plot_bracket(RelayModel.uniform(prompt=10, depth=6, relay=1), grid, ax=ax),
+        lambda ax: plotting.plot_tightness(deep, grid, ax=ax),
+    )
     workspace.image("bracket", "Left: both sides over the exact value, depth 6. Right: the relative width.", figure)
     return Verdict(
         held == total and inside and shrinking,

@@ -162,12 +162,14 @@ def reversal(workspace: Workspace) -> Verdict:
         ("model", "strength β", "turn", "least simulated at", "P/(β-1)", "least D", "limit", "D(1e60)"),
         rows,
     )
-    figure = plotting.panels(2)
     model = models()["6 layers"]
     biases = {rf"$\beta = {strength:g}$": PromptBias(strength) for strength in (1.1, 1.2, 1.3, 1.5)}
-    plotting.plot_bias(model, biases, plotting.grid(1, 1e8), ax=figure.axes[0])
     deep = RelayModel.uniform(prompt=256, depth=24, relay=Fraction(1, 2))
-    plotting.plot_phase_diagram(phase_diagram(deep, np.linspace(0, 2, 41), horizon=2048), ax=figure.axes[1])
+    diagram = phase_diagram(deep, np.linspace(0, 2, 41), horizon=2048)
+    figure = plotting.panels(
+        lambda ax: plotting.plot_bias(model, biases, plotting.grid(1, 1e8), ax=ax),
+        lambda ax: plotting.plot_phase_diagram(diagram, ax=ax),
+    )
     workspace.image(
         "reversal",
         "Left: the decay turns at the dots, P = 64, 6 layers, λ = 1/2. Right: phases over strength and depth at "
