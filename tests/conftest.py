@@ -12,13 +12,9 @@ SEED = int(os.environ.get("RELAYMODEL_SEED", "20260101"))
 
 settings.register_profile("dev", max_examples=40, deadline=None, print_blob=True)
 settings.register_profile(
-    "ci",
-    max_examples=150,
-    deadline=None,
-    print_blob=True,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "ci", settings.get_profile("dev"), derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=600)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from relaymodel.inference.cells import Array
@@ -156,19 +157,22 @@ def quantile(level: Array | float, share: Array, shift: Array, error: Array, fre
     Either `level` is a number and these are (C, q), or it is (q,) and they are (C,).
     """
     if np.ndim(level):
-        shift, error = shift[:, None], error[:, None]
-    reach = float(np.max(np.abs(stdtrit(freedom, level))))
-    low, high = (
-        np.broadcast_to(end, np.broadcast_shapes(np.shape(level), error.shape[1:])).copy()
-        for end in (np.min(shift - 1.001 * reach * error, axis=0), np.max(shift + 1.001 * reach * error, axis=0))
-    )
-    tiny = np.finfo(float).tiny  # a certain number has its quantiles at itself
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = share @ stdtr(freedom, (middle - shift) / np.maximum(error, tiny)) > level
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    quantile: Array = (low + high) / 2
-    return quantile
+        shift, error = (np.broadcast_to(a[:, None], (a.size, np.size(level))) for a in (shift, error))
+    levels = np.broadcast_to(level, shift.shape[1:])
+    error = np.maximum(error, np.finfo(float).tiny)
+    return np.array([_quantile(*one, share, freedom) for one in zip(levels.tolist(), shift.T, error.T, strict=True)])
+
+
+def _quantile(level: float, shift: Array, error: Array, share: Array, freedom: float) -> float:
+    reach = 1.001 * abs(float(stdtrit(freedom, level)))
+    low, high = float(np.min(shift - reach * error)), float(np.max(shift + reach * error))
+
+    def excess(x: float) -> float:
+        return float(share @ stdtr(freedom, (x - shift) / error)) - level
+
+    if excess(low) >= 0:  # a certain number has its quantiles at itself
+        return low
+    return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-300, rtol=1e-15, maxiter=1000))
 
 
 def linear_errors(noise: Noise, y: Array, design: Array, functional: Array, *, floor: float) -> Array:

@@ -23,10 +23,17 @@ def test_newcomers_are_told_what_to_try_and_it_works(run):
     examples = re.findall(r"^  relaymodel (.*?)   ", WELCOME, flags=re.MULTILINE)
     assert 3 <= len(examples) <= 5
     for example in examples:
-        if not example.startswith("reproduce"):
+        if not example.startswith(("measure", "reproduce")):
             code, out, err = run(example)
             assert (code, len(out) > 100) == (0, True), err
     assert run("exponent curve.csv --t-min 1e5")[0] == 0
+
+
+@pytest.mark.parametrize("less", ["--t-max 64 --pairs 2", pytest.param("", marks=pytest.mark.exhaustive)])
+def test_newcomers_measure_a_network(run, less):
+    (example,) = re.findall(r"^  relaymodel (measure .*?)   ", WELCOME, flags=re.MULTILINE)
+    code, out, err = run(f"{example} {less}")
+    assert (code, len(out) > 100) == (0, True), err
 
 
 @pytest.mark.parametrize("command", ["influence", "bound", "derive", "simulate"])

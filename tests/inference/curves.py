@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from scipy.signal import lfilter
 from scipy.special import digamma, zeta
+from scipy.stats import binom
 
 from relaymodel import Curve, RelayModel, influence, simulate
 
@@ -41,6 +42,11 @@ def noise(rng, size, correlated=0.0, length=1.0):
     drive = rng.standard_normal(size) * np.sqrt(1 - r * r)
     drive[0] = rng.standard_normal()
     return np.sqrt(1 - correlated) * white + np.sqrt(correlated) * lfilter([1], [1, -r], drive)
+
+
+def fewest(sets):
+    """How many of so many intervals of 95 % hold the truth, or fewer once in 500."""
+    return binom.ppf(0.002, sets, 0.95)
 
 
 def log_integers(first, last, count):

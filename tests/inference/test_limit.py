@@ -44,12 +44,14 @@ class TestLimit:
         assert limit.stderr < 1e-12
 
     @pytest.mark.parametrize(("correlated", "sigma"), [(0.0, 0.02), (0.6, 0.05)])
-    @pytest.mark.parametrize("depth", [2, 6])
-    def test_noisy_short_windows_give_wide_intervals_that_cover(self, rng, depth, correlated, sigma):
+    @pytest.mark.parametrize(
+        ("depth", "sets"), [(2, 12), *(pytest.param(depth, 25, marks=pytest.mark.exhaustive) for depth in (2, 6))]
+    )
+    def test_noisy_short_windows_give_wide_intervals_that_cover(self, rng, depth, sets, correlated, sigma):
         t = log_integers(1, 2048, 60)
         D = relay_curve(10, depth, 1.0, t)[0]
         scores, errors = [], []
-        for _ in range(25):
+        for _ in range(sets):
             wiggle = sigma * noise(rng, 2048, correlated, 10.0)[t.astype(int) - 1]
             limit = extrapolate_exponent(Curve(t, D * np.exp(wiggle), provenance={"prompt": "10"}))
             assert limit.prompt == 10
@@ -91,7 +93,9 @@ class TestLimit:
         ("name", "log", "truth", "longest"),
         [
             ("power law", lambda t: -0.5 * np.log(t), 0.5, 1.0),
-            ("relay 2", lambda t: np.log(relay_curve(64, 2, 0.5, t)[0]), 1.0, 1.2),
+            pytest.param(
+                *("relay 2", lambda t: np.log(relay_curve(64, 2, 0.5, t)[0]), 1.0, 1.2), marks=pytest.mark.exhaustive
+            ),
             ("relay 6", lambda t: np.log(relay_curve(64, 6, 0.5, t)[0]), 1.0, 2.5),
         ],
     )

@@ -71,7 +71,7 @@ class TestLocal:
         [
             (2, 0.0, log_integers(4, 2048, 64), 30),
             (2, 0.6, log_integers(4, 2048, 64), 30),
-            (6, 0.0, log_integers(16, 2048, 12), 100),
+            pytest.param(6, 0.0, log_integers(16, 2048, 12), 100, marks=pytest.mark.exhaustive),
             (6, 0.6, np.arange(1.0, 2049.0), 16),  # bends less than the noise shows, more than it may be ignored
         ],
     )

@@ -2,13 +2,14 @@
 
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 import mpmath
 import numpy as np
 from hypothesis import strategies as st
 
 from relaymodel import Layer, RelayModel
-from relaymodel.simulation import Layout
+from relaymodel.simulation import Layout, Simulation, SimulationState
 from tests import strategies
 
 TINY = st.builds(Layout, rows=st.integers(1, 4), columns=st.sampled_from([1, 2, 4]))
@@ -30,6 +31,19 @@ def assert_close(values, exact, scale, tolerance=2e-14):
 
 def every(steps):
     return np.arange(1, steps + 1)
+
+
+def in_pieces(model, stops, folder, layout, **extras):
+    """Return t and D of a simulation that ends at each stop, is written to a file, and goes on from there."""
+    pieces, state, file = [], None, folder / "state.npz"
+    for first, stop in pairwise([0, *stops]):
+        simulation = Simulation(model, state=state, layout=None if state else layout, **extras)
+        pieces.append(simulation.advance(stop, samples=range(first + 1, stop + 1)))
+        simulation.state.to_npz(file, overwrite=True)
+        state = SimulationState.from_npz(file)
+        assert state == simulation.state
+        assert state.t == stop
+    return tuple(np.concatenate(part) for part in zip(*pieces, strict=True))
 
 
 @cache

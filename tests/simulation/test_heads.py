@@ -3,7 +3,6 @@
 import json
 import math
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 
 from relaymodel import Layer, PromptBias, RelayModel, Reminders
 from relaymodel.model import Head
-from relaymodel.simulation import Layout, Simulation, SimulationState, simulate
-from tests.simulation.cases import TINY, every
+from relaymodel.simulation import Layout, Simulation, simulate
+from tests.simulation.cases import TINY, every, in_pieces
 from tests.strategies import heads_with, layers_with, models_of_heads, positive_heads, strengths
 
 SEVERAL = RelayModel(
@@ -86,15 +85,7 @@ def test_going_on_repeats_every_bit(tmp_path_factory, model, stops, layout, kind
     extras = {"plain": {}, "bias": {"bias": PromptBias(1.5)}, "reminders": {"reminders": [(2, 3), (9, 30)]}}[kind]
     stops = sorted(stops)
     _, D = Simulation(model, layout=layout, **extras).advance(stops[-1], samples=every(stops[-1]))
-    pieces, state = [], None
-    file = tmp_path_factory.mktemp("state") / "state.npz"
-    for first, stop in pairwise([0, *stops]):
-        simulation = Simulation(model, state=state, layout=None if state else layout, **extras)
-        pieces.append(simulation.advance(stop, samples=range(first + 1, stop + 1)))
-        simulation.state.to_npz(file, overwrite=True)
-        state = SimulationState.from_npz(file)
-        assert state == simulation.state
-    again = np.concatenate([D for _, D in pieces])
+    _, again = in_pieces(model, stops, tmp_path_factory.mktemp("state"), layout, **extras)
     if kind == "bias":  # a stage that ends within a chunk has not seen the bias behind it, which an FFT spreads
         np.testing.assert_allclose(again, D, rtol=1e-13)
         assert again[-1] == D[-1]

@@ -1,7 +1,5 @@
 """Going on repeats every bit, and what belongs to another simulation is refused."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from relaymodel import Curve, Layer, RelayModel
 from relaymodel.simulation import Layout, Simulation, SimulationState, simulate
-from tests.simulation.cases import MODEL, TINY, every, models
+from tests.simulation.cases import MODEL, TINY, every, in_pieces, models
 
 
 def squared(t):
@@ -25,17 +23,8 @@ def test_going_on_repeats_every_bit(tmp_path_factory, model, stops, layout, kind
         model = RelayModel(model.prompt, [Layer(l.relay, l.residual) for l in model.layers])
     stops = sorted(stops)
     t, D = Simulation(model, layout=layout, **extras).advance(stops[-1], samples=every(stops[-1]))
-    pieces, state = [], None
-    file = tmp_path_factory.mktemp("state") / "state.npz"
-    for first, stop in pairwise([0, *stops]):
-        simulation = Simulation(model, state=state, layout=None if state else layout, **extras)
-        pieces.append(simulation.advance(stop, samples=range(first + 1, stop + 1)))
-        simulation.state.to_npz(file, overwrite=True)
-        state = SimulationState.from_npz(file)
-        assert state == simulation.state
-        assert state.t == stop
-    assert np.concatenate([t for t, _ in pieces]).tolist() == t.tolist()
-    assert np.concatenate([D for _, D in pieces]).tolist() == D.tolist()
+    again = in_pieces(model, stops, tmp_path_factory.mktemp("state"), layout, **extras)
+    assert [x.tolist() for x in again] == [t.tolist(), D.tolist()]
 
 
 def test_stages_sample_the_grid_of_the_whole_run():

@@ -9,7 +9,7 @@ from relaymodel.checks import choice, positive_integer, real, show
 NORMS = ("layer", "rms")
 POSITIONS = ("learned", "rotary", "none")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
-QUERIES_AT_ONCE = 512  # queries, or tokens in the MLP, handled at once: what bounds the memory
+QUERIES_AT_ONCE = 128  # queries, or tokens in the MLP, handled at once: what stays in a cache, and bounds the memory
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def attend(query: Array, key: Array, value: Array, bias: Array | None) -> Array:
 
     Queries (heads, n, head) stand at the last n of the positions of keys and values, (key_heads, m, head); each
     key head serves heads/key_heads queries.  `bias`, (n, k) or (heads, n, k), is added to the logits of the first k
-    keys.  Never more than 512 rows of the attention matrix are held.
+    keys.  Never more than 128 rows of the attention matrix are held.
     """
     heads, n, head = query.shape
     m = key.shape[1]

@@ -18,7 +18,7 @@ LAYERS = (1, 3, 6, 12)
 @lru_cache(maxsize=1)
 def untrained() -> tuple[Transformer, Pairs, Measurement]:
     """Return the untrained network, its prompts and what was measured; two claims look at it."""
-    shape = Architecture(depth=12, width=256, heads=8, vocabulary=256, context=PROMPT + STEPS)
+    shape = Architecture(depth=12, width=128, heads=4, vocabulary=256, context=PROMPT + STEPS)
     network = Transformer.random(shape, np.random.default_rng(SEED))
     pairs = draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS, seed=SEED)
     return network, pairs, measure(network, pairs)
@@ -44,7 +44,7 @@ def untrained_network(workspace: Workspace) -> Verdict:
     )
     workspace.image(
         "untrained",
-        "Distance between two runs of an untrained transformer (12 layers, width 256) that differ in their 64-token "
+        "Distance between two runs of an untrained transformer (12 layers, width 128) that differ in their 64-token "
         "prompts, beside the dilution of the prompt.",
         plotting.plot_measurement(measured, LAYERS),
     )

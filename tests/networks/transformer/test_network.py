@@ -92,7 +92,7 @@ def test_states_are_those_of_the_dense_reference(shape, kind, rng):
 
 
 def test_more_rows_than_are_handled_at_once(rng):
-    """Every seam between pieces of 512 rows, in attention with and without bias and in the MLP."""
+    """Every seam between pieces of rows, in attention with and without bias and in the MLP."""
     shape = replace(GPT2, depth=1, width=4, heads=2, context=2 * QUERIES_AT_ONCE + 3)
     network, tokens = everything_random(shape, rng), rng.integers(0, 300, 2 * QUERIES_AT_ONCE + 3)
     for bias in (None, rng.standard_normal((tokens.size, QUERIES_AT_ONCE + 7))):
