@@ -41,7 +41,11 @@ BAD = [
     (lambda: biased_influence(RelayModel(1, [Layer(1, 1, 0.5)]), ConstantShare(0.5), 1), ValueError, "not uniform"),
     (lambda: biased_influence(RelayModel(1, [Layer(1, 1, 0.5)]), PromptBias(1), 1e9), ValueError, "at most 2\\^22"),
     (lambda: bias_limit(RelayModel(1, [Layer(1, 1, 0.5)]), ConstantShare(0.5)), ValueError, "not uniform"),
-    (lambda: turning_point(RelayModel(1, [Layer(1, recency=0.5)]), PromptBias(0.5), steps=2**12), ValueError, "beyond the turn"),
+    (
+        lambda: turning_point(RelayModel(1, [Layer(1, recency=0.5)]), PromptBias(0.5), steps=2**12),
+        ValueError,
+        "beyond the turn",
+    ),
     (lambda: turning_point(RelayModel(1, [Layer(1, recency=0.5)]), PromptBias(2), steps=2**23), ValueError, "2\\^22"),
     (lambda: plan_reminders(RelayModel(1, [Layer(1, recency=0.5)]), 1), ValueError, "one uniform head"),
     (lambda: phase_diagram(SIX, [1], recencies=[0, 1]), ValueError, "recencies must be less than 1"),
