@@ -271,7 +271,7 @@ def table_of(path: PathLike, columns: Mapping[str, Any], facts: Mapping[str, Any
 def _read_parquet(path: PathLike, raw: bytes) -> Table:
     import io
 
-    pandas = _pandas(f"read {path}")
+    pandas = optional("pandas", f"read {path}")
     try:
         frame = pandas.read_parquet(io.BytesIO(raw))
     except Exception as error:  # whatever pandas and its engine make of damaged bytes
@@ -279,12 +279,12 @@ def _read_parquet(path: PathLike, raw: bytes) -> Table:
     return table_of(path, {name: frame[name] for name in frame.columns}, frame.attrs)
 
 
-def _pandas(purpose: str) -> Any:
-    """Return pandas, which is loaded only here."""
+def optional(library: str, purpose: str) -> Any:
+    """Return a library of the extra `data`, pandas or xarray; `ImportError`, with what to install, without it."""
     try:
-        return import_module("pandas")
+        return import_module(library)
     except ImportError:
-        raise ImportError(f'pandas is needed to {purpose}; pip install "relaymodel[data]" brings it') from None
+        raise ImportError(f'{library} is needed to {purpose}; pip install "relaymodel[data]" brings it') from None
 
 
 def write_table(
@@ -310,7 +310,7 @@ def write_table(
 
 def frame_of(columns: Mapping[str, Any], facts: Mapping[str, object]) -> Any:
     """Return a pandas data frame, with the facts in its `attrs`."""
-    frame = _pandas("make a data frame").DataFrame(dict(columns))
+    frame = optional("pandas", "make a data frame").DataFrame(dict(columns))
     frame.attrs = {str(key): str(value) for key, value in facts.items()}
     return frame
 

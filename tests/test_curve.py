@@ -2,8 +2,10 @@
 
 import os
 import stat
+import sys
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,3 +284,96 @@ def test_damaged_archives_are_named(tmp_path):
         Curve.from_npz(path)
     with pytest.raises(IsADirectoryError):
         Curve.from_npz(tmp_path)
+
+
+T, D, E = [1.0, 2.0, 5.0], [4.0, 3.0, 0.1 + 0.2], [0.5, 0.25, 0.1]
+CURVE = Curve(T, D, E)
+COLUMNS = np.array([T, D, E]).T
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: np.savetxt(path, COLUMNS, header="t,distance,stderr", delimiter=",", fmt="%.17g"),
+        lambda path: np.savetxt(path, COLUMNS, header="t distance stderr", fmt="%.17g"),
+        lambda path: np.savetxt(path, COLUMNS, header="t, distance, stderr", delimiter="\t", fmt="%.17g"),
+        lambda path: np.savetxt(path, COLUMNS, header="t,distance,stderr", delimiter=" ", fmt="%.17g"),
+        lambda path: np.savetxt(path, COLUMNS, header="t distance stderr", comments="", fmt="%.17g"),
+        lambda path: np.savez(path, t=T, distance=D, stderr=E),
+        lambda path: path.write_bytes(CURVE.to_npz(path.with_suffix(".npz")).read_bytes()),
+        lambda path: path.write_bytes(CURVE.to_csv(path.with_suffix(".tsv")).read_bytes()),
+        lambda path: path.write_bytes(CURVE.to_csv(path.with_suffix(".parquet")).read_bytes()),
+        lambda path: CURVE.to_dataframe().to_parquet(path),
+    ],
+)
+def test_tables_of_every_kind_are_read(tmp_path, write):
+    path = tmp_path / "curve.npz"  # what it holds decides, and not its name
+    path.unlink(missing_ok=True)
+    write(path)
+    assert Curve.from_csv(path) == CURVE
+
+
+def test_comments_that_are_no_header(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("# measured by hand\n# t: tokens\nt,distance\n1,4\n2,3\n")
+    assert Curve.from_csv(path).provenance == {"t": "tokens"}
+    path.write_text("# measured by hand\n1,4\n2,3\n")
+    with pytest.raises(ValueError, match="line 1: the header must name the column t once"):
+        Curve.from_csv(path)
+
+
+def test_columns_have_any_name(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("tokens,dist,influence,t\n1,4,9,0\n2,3,9,0\n")
+    names = {"t": "Tokens", "distance": "dist"}
+    assert Curve.from_csv(path, columns=names) == Curve([1, 2], [4, 3])
+    assert Curve.from_csv(path, columns={"t": "tokens"}).distance.tolist() == [9, 9]
+    for columns, message in (
+        ({"t": "time"}, r"columns must name those of .*c\.csv, tokens, dist, influence, t, got 'time'"),
+        ({"error": "dist"}, "the key of columns must be one of 't', 'layer', 'distance', 'stderr', 'influence'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Curve.from_csv(path, columns=columns)
+
+
+def test_layers_may_be_written_as_floats(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("t,layer,distance\n1,3.0,4\n2,3.00,3\n")
+    assert list(read_curves(path)) == [3]
+
+
+class TestFrames:
+    def test_there_and_back(self):
+        pairs = np.array([[4.0, 2.0], [1.0, 0.5]])
+        curve = Curve([1, 2], [2, 1], [0.1, 0.2], {"source": "here"}, pairs)
+        frame = curve.to_dataframe()
+        assert list(frame) == ["t", "distance", "stderr", "pair_1", "pair_2"]
+        assert Curve.from_dataframe(frame) == curve
+
+    def test_layers_and_names(self):
+        frame = pandas.DataFrame({"layer": [1, 1, 2, 2], "t": [1, 2, 1, 2], "d": [4, 3, 2, 1.0]})
+        assert Curve.from_dataframe(frame, layer=2, columns={"distance": "d"}) == Curve([1, 2], [2, 1])
+        with pytest.raises(ValueError, match="layer must be one of those in frame: 1, 2; none was chosen"):
+            Curve.from_dataframe(frame, columns={"distance": "d"})
+
+    def test_what_is_missing(self):
+        frame = pandas.DataFrame({"t": [1, 2], "distance": [2.0, 1.0], "stderr": [np.nan, np.nan]})
+        assert Curve.from_dataframe(frame) == Curve([1, 2], [2, 1])
+        frame["distance"] = [2.0, np.nan]
+        with pytest.raises(ValueError, match="frame, row 2: distance must be a number"):
+            Curve.from_dataframe(frame)
+
+    def test_without_pandas_it_says_what_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(ImportError, match=r'pip install "relaymodel\[data\]"'):
+            CURVE.to_dataframe()
+
+
+def test_damaged_parquet_is_named(tmp_path):
+    path = CURVE.to_csv(tmp_path / "c.parquet")
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError, match=r"c\.parquet must be a Parquet file, it is damaged"):
+        Curve.from_csv(path)
+    np.savez(tmp_path / "c.npz", t=[1, 2], distance=[1])
+    with pytest.raises(ValueError, match=r"c\.npz must hold columns of one length"):
+        Curve.from_csv(tmp_path / "c.npz")

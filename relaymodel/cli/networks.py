@@ -11,7 +11,7 @@ from relaymodel.checks import choice, show
 from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, facts, one_line_warnings
 from relaymodel.cli.numbers import parts, whole
 from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
-from relaymodel.cli.output import Listing, Output, folder, say
+from relaymodel.cli.output import Listing, Output, filename, folder, say, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +63,16 @@ def measure(
         Path | None,
         option("--resume", "DIR", "Keep finished pairs here, and go on from what is there.", folder, OUTPUT),
     ] = None,
+    save: Annotated[
+        Path | None,
+        option(
+            "--save",
+            "FILE",
+            "Write every distance of every pair: .npz, or .nc (netCDF, with xarray).",
+            filename,
+            OUTPUT,
+        ),
+    ] = None,
     output: Output = Output(),
 ) -> None:
     """Measure how far two prompts stay apart in a network.
@@ -73,7 +83,9 @@ def measure(
     from relaymodel.networks.protocol.measurement import METRICS
     from relaymodel.networks.transformer import Transformer
 
-    output.check()
+    output.check(save=save)
+    if save is not None:
+        choice("--save", save.suffix.lower(), (".npz", ".nc"))
     choice("--metric", metric, METRICS)
     texts = network.checked(model, prompt=64, t_max=2048)
     steps = texts.t_max or 0
@@ -96,6 +108,9 @@ def measure(
             resume=resume,
             progress=True,
         )
+    if save is not None:
+        write = measured.to_npz if save.suffix.lower() == ".npz" else measured.to_netcdf
+        written(write(save, overwrite=output.force))
     found, without = measured.alphas(metric=metric, t_min=t_min)
     fits = list(found.values())
     columns: dict[str, list[Any]] = {

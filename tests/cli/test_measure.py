@@ -8,7 +8,7 @@ import pytest
 import relaymodel as rm
 from relaymodel.cli import main
 from relaymodel.cli.inputs import SPEED, announce
-from relaymodel.networks.protocol import measure
+from relaymodel.networks.protocol import Measurement, measure
 from relaymodel.networks.transformer import Architecture, Transformer
 
 
@@ -20,12 +20,13 @@ def run(capsys, *arguments):
 
 def test_command_with_its_defaults_measures_a_numpy_network(capsys, tmp_path):
     options = ["--pairs", "2", "--t-max", "150", "--depth", "2", "--prompt", "8", "--layers", "1-2"]
-    files = ["--csv", str(tmp_path / "c.csv"), "--plot", str(tmp_path / "p.png")]
+    files = [f"--{name}={tmp_path / file}" for name, file in (("csv", "c.csv"), ("plot", "p.png"), ("save", "m.nc"))]
     code, out, err = run(capsys, "measure", "untrained-numpy", *options, *files)
     assert code == 0, err
     assert "random tokens, seed 0" in out
     curve = rm.Curve.from_csv(tmp_path / "c.csv", layer=2)
     assert len(curve) == 150
+    assert curve.pairs.tolist() == Measurement.from_netcdf(tmp_path / "m.nc").distance(2).tolist()
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     code, out, err = run(capsys, "measure", "untrained-numpy", *options, "--json")
     result = json.loads(out)

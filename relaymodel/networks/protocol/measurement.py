@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ARRAYS = ("t", "euclidean", "norms", "radial")
+SHAPE = ("prompt", "depth", "precision", "window")
 METRICS = ("euclidean", "relative", "cosine")
 LEAST_POINTS = 2  # tokens of a curve
 CLEARANCE = 3.0
@@ -199,9 +200,8 @@ class Measurement:
 
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write everything to a compressed NPZ file without pickled objects."""
-        shape = {"layers": self.layers, "prompt": self.prompt, "depth": self.depth, "precision": self.precision}
-        shape |= {"window": self.window, "provenance": dict(self.provenance)}
-        return files.write_npz(path, {name: getattr(self, name) for name in ARRAYS}, shape, overwrite=overwrite)
+        facts = {name: getattr(self, name) for name in ("layers", *SHAPE)} | {"provenance": dict(self.provenance)}
+        return files.write_npz(path, {name: getattr(self, name) for name in ARRAYS}, facts, overwrite=overwrite)
 
     @classmethod
     def from_npz(cls, path: files.PathLike) -> Measurement:
@@ -211,6 +211,46 @@ class Measurement:
             return cls(**{**arrays, **shape, "layers": tuple(shape["layers"])})
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} must be an NPZ file that Measurement.to_npz wrote: {show(error)}") from None
+
+    def to_xarray(self) -> Any:
+        """Return an `xarray.Dataset`: arrays over pair, layer and t, with the provenance in its attributes.
+
+        The two runs of `norms` have a dimension of their own, run.  `ImportError` without xarray.
+        """
+        each = ("pair", "layer", "t")
+        data = {"euclidean": (each, self.euclidean), "norms": (("run", *each), self.norms)}
+        data["radial"] = (each, self.radial)
+        coordinates = {"pair": np.arange(self.pairs), "layer": list(self.layers), "t": self.t, "run": ["a", "b"]}
+        facts = {name: value for name in SHAPE if (value := getattr(self, name)) is not None}
+        xarray = files.optional("xarray", "make a data set of a measurement")
+        return xarray.Dataset(data, coordinates, {**self.provenance, **facts})
+
+    @classmethod
+    def from_xarray(cls, data: Any) -> Measurement:
+        """Return what `to_xarray` was made of; `ValueError` for other data sets."""
+        try:
+            arrays: dict[str, Any] = {name: np.asarray(data[name], dtype=np.float64) for name in ARRAYS[1:]}
+            shape = {name: data.attrs[name] for name in SHAPE if name in data.attrs}
+            counts = {name: int(value) for name, value in shape.items() if name != "precision"}
+            known = {key: str(value) for key, value in data.attrs.items() if key not in SHAPE[1:]}
+            layers, t = tuple(int(layer) for layer in data["layer"]), np.asarray(data["t"], dtype=np.int64)
+            return cls(t, layers, **arrays, **(shape | counts), provenance=known)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"data must be a data set that Measurement.to_xarray made: {show(error)}") from None
+
+    def to_netcdf(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
+        """Write `to_xarray` to a netCDF file."""
+        data = self.to_xarray()
+        return files.write(path, lambda temporary: data.to_netcdf(temporary, engine="scipy"), overwrite=overwrite)
+
+    @classmethod
+    def from_netcdf(cls, path: files.PathLike) -> Measurement:
+        """Read what `to_netcdf` wrote."""
+        xarray = files.optional("xarray", f"read {path}")
+        try:
+            return cls.from_xarray(xarray.load_dataset(path, engine="scipy"))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} must be a netCDF file that Measurement.to_netcdf wrote: {show(error)}") from None
 
     def __repr__(self) -> str:
         return (

@@ -179,3 +179,28 @@ def test_html_shows_each_layer(measured):
     html = measured._repr_html_()
     assert html.count("<tr>") == 5
     assert f"{measured.alpha(3).alpha:.3f}" in html
+
+
+def test_data_sets_hold_it_all(measured, tmp_path):
+    data = measured.to_xarray()
+    assert data["euclidean"].dims == ("pair", "layer", "t")
+    assert data["euclidean"].sel(pair=2, layer=3, t=17).item() == measured.distance(3)[2, 16]
+    assert data.attrs["prompt"] == measured.prompt
+    assert data.attrs["network"] == measured.provenance["network"]
+    for again in (
+        Measurement.from_xarray(data),
+        Measurement.from_netcdf(measured.to_netcdf(tmp_path / "m.nc")),
+    ):
+        assert repr(again) == repr(measured)
+        assert dict(again.provenance) == dict(measured.provenance)
+        assert (again.precision, again.window, again.layers) == (measured.precision, None, measured.layers)
+        for name in ("t", "euclidean", "norms", "radial"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(measured, name))
+
+
+def test_other_data_sets_are_refused(measured, tmp_path):
+    with pytest.raises(ValueError, match="data must be a data set that Measurement.to_xarray made"):
+        Measurement.from_xarray(measured.to_xarray().drop_vars("radial"))
+    (tmp_path / "m.nc").write_bytes(b"CDF nonsense")
+    with pytest.raises(ValueError, match=r"m\.nc must be a netCDF file"):
+        Measurement.from_netcdf(tmp_path / "m.nc")
