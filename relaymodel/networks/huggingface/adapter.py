@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import inspect
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from immutabledict import immutabledict
 
 from relaymodel.checks import as_text, positive_integer, real, show, token_ids
+from relaymodel.networks.huggingface.attention import row_watch
 from relaymodel.networks.huggingface.bias import NAME, bias_hook
 from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
 from relaymodel.networks.huggingface.libraries import heavy, torch_seed, within_memory
 from relaymodel.networks.huggingface.precision import coarsest
-from relaymodel.networks.protocol.measurement import SINGLE
+from relaymodel.networks.protocol.rounding import SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+    from relaymodel.networks.protocol.network import Rows
 
 CACHES = ("cache", "past_key_values")
 """What versions of the library call the keys and values of a text's beginning; models with neither begin anew."""
@@ -28,6 +32,7 @@ TRIAL = ((0, 1, 0), (0, 1, 1))
 """Two texts, the same up to the last token."""
 
 BATCH_ROUNDING = 30  # times the precision: by what rounding may tell apart what stands elsewhere in a batch
+LOGITS_AT_ONCE = 64  # positions
 HIDDEN = -1e4  # what a mask adds to the logits of keys that are not seen, or less
 
 
@@ -80,6 +85,7 @@ class HuggingFaceNetwork:
         narrow = coarsest(parameters, len(TRIAL), lambda: self.observe(TRIAL, lambda *seen: shown.append(seen)))
         self._spacing = float(torch.finfo(narrow).eps)
         self._check(shown)
+        self._head_obeys: bool | None = None  # not tried yet
         self._windows = windows(text, self.depth)
         if len(self._windows) == self.depth and not self._obeys(max(self._windows)):
             self._windows = []
@@ -177,6 +183,8 @@ class HuggingFaceNetwork:
         *,
         bias: ArrayLike | None = None,
         final_norm: bool = False,
+        attention: Rows | None = None,
+        logits: Rows | None = None,
     ) -> None:
         """Run on tokens, (B, n), and call visit(layer, states) as in `Network.observe`.
 
@@ -199,6 +207,9 @@ class HuggingFaceNetwork:
 
         normed: list[Any] = []
         with ExitStack() as hooks, self._undisturbed():
+            watch = None if attention is None else row_watch(attention[0], ids.shape[1], attention[1])
+            if watch is not None:
+                hooks.enter_context(watch)
             for norm in self._norms() if final_norm else ():
                 hooks.callback(norm.register_forward_hook(lambda _, __, states: normed.append(states)).remove)
             hooks.callback(self._blocks[0].register_forward_pre_hook(before, with_kwargs=True).remove)
@@ -209,11 +220,15 @@ class HuggingFaceNetwork:
                     show_states(layer, states)
                     normed.clear()
 
+                if watch is not None:
+                    hooks.callback(block.register_forward_pre_hook(watch.entering(layer)).remove)
                 hooks.callback(block.register_forward_hook(after).remove)
                 if add is not None:
                     hooks.callback(block.register_forward_pre_hook(add, with_kwargs=True).remove)
             # the body without the head: logits are large, and not wanted
             output = self._body(input_ids=ids, use_cache=False)
+        if logits is not None:
+            self._show_logits(output, *logits)
         if final_norm:
             # what a body gives at its end may be projected once more; without a norm it is the last state
             last = normed[-1] if normed else output[0]
@@ -221,6 +236,36 @@ class HuggingFaceNetwork:
                 name = type(self._body).__name__
                 raise ValueError(f"final_norm must be left out: no norm was found behind the blocks of {name}")
             show_states(self.depth + 1, last)
+
+    def _show_logits(self, output: Any, positions: NDArray[np.int64], take: Callable[..., object]) -> None:
+        """Call take(positions, logits) with what the model's own head makes of the body's output, in pieces."""
+        if self._head_obeys is None:
+            trial = self._ids(TRIAL)
+            with self._undisturbed():
+                whole = self.model(input_ids=trial, use_cache=False).logits
+                again = self._logits(self._body(input_ids=trial, use_cache=False), slice(None))
+            self._head_obeys = float((whole - again).norm()) <= BATCH_ROUNDING * self.precision * float(whole.norm())
+        if not self._head_obeys:
+            name = type(self.model).__name__
+            raise ValueError(f"next_token must be left out: {name} makes logits of more than the states of its body")
+        for start in range(0, positions.size, LOGITS_AT_ONCE):
+            some = positions[start : start + LOGITS_AT_ONCE]
+            with self._undisturbed():
+                take(some, self._logits(output, some))
+
+    def _logits(self, output: Any, positions: Any) -> Any:
+        """Return the logits at some positions: the model is run with the body's output given."""
+        given = copy(output)
+        given.last_hidden_state = output.last_hidden_state[:, positions]
+        ids = given.last_hidden_state.new_zeros(given.last_hidden_state.shape[:2]).long()
+        own = vars(self._body).get("forward")
+        self._body.forward = lambda *_, **__: given
+        try:
+            return self.model(input_ids=ids, use_cache=False).logits
+        finally:
+            del self._body.forward
+            if own is not None:
+                self._body.forward = own
 
     def _norms(self) -> list[Any]:
         """Return the norms beside the blocks; the last to be called behind them is the final one."""

@@ -12,6 +12,10 @@ from relaymodel import files
 from relaymodel.checks import choice, show
 from relaymodel.curve import Curve, write_curves
 from relaymodel.display import facts, figure, table
+from relaymodel.networks.protocol.attention import Attention
+from relaymodel.networks.protocol.curves import over_pairs
+from relaymodel.networks.protocol.next_token import NextToken
+from relaymodel.networks.protocol.rounding import CLEARANCE, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,23 +29,6 @@ ARRAYS = ("t", "euclidean", "norms", "radial")
 SHAPE = ("prompt", "depth", "precision", "window")
 METRICS = ("euclidean", "relative", "cosine")
 LEAST_POINTS = 2  # tokens of a curve
-CLEARANCE = 3.0
-"""A distance this many times above the floor is about 6 % too large, since rounding adds in squares."""
-
-SINGLE = 2.0**-23
-SUMS = 5.0
-"""What the sums of matrix products add to rounding in float32 and float64; narrower numbers are added up in float32.
-
-Seen, float32 against float64, medians over tokens by layer: 2.6 to 3.4 in an untrained GPT-2 of width 256, up to 9 at
-width 2048, 2.3 to 6.6 in SmolLM2-135M, up to 13 in untrained Llamas whose layers outweigh their input.  Single tokens,
-those at which a layer multiplies the states, have ten times as much: it multiplies rounding and difference alike.
-"""
-
-
-def rounding(precision: float, layers: Any) -> Array:
-    r"""Return $f_l/|x|$, the relative difference of two runs that rounding makes behind block l (see `Measurement`)."""
-    sums = SUMS if precision <= SINGLE else 1.0
-    return np.asarray(sums * precision * np.sqrt((np.asarray(layers, dtype=np.float64) + 1) / 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +54,8 @@ class Measurement:
         Spacing at 1 of the numbers that the states were computed in.
     provenance
         The network, the texts, the bias, versions.
+    instruments
+        What the other instruments noted, by name; `next_token` and `attention` read it.
 
     Notes
     -----
@@ -87,11 +76,27 @@ class Measurement:
     precision: float
     window: int | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    instruments: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def pairs(self) -> int:
         """Number of pairs, K."""
         return len(self.euclidean)
+
+    @property
+    def next_token(self) -> NextToken:
+        """How the predictions of the next token differ; `ValueError` if that was not measured."""
+        return NextToken.of(self._noted("next_token"), self)
+
+    @property
+    def attention(self) -> Attention:
+        """Where attention goes; `ValueError` if that was not measured."""
+        return Attention.of(self._noted("attention"), self)
+
+    def _noted(self, name: str) -> Array:
+        if name not in self.instruments:
+            raise ValueError(f'{name} was not measured; ask for it: measure(..., instruments=("distance", "{name}"))')
+        return self.instruments[name]
 
     @property
     def floor(self) -> Array:
@@ -150,14 +155,10 @@ class Measurement:
             if not 0 <= pair < self.pairs:
                 raise ValueError(f"pair must be from 0 to {self.pairs - 1}, got {show(pair)}")
             distance = distance[pair : pair + 1]
-        logs = np.log(distance[:, keep])
-        mean = np.exp(logs.mean(axis=0))
-        error = None if len(logs) < 2 else mean * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
-        known = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(logs))}
+        known = dict(self.provenance) | {"layer": str(layer), "metric": metric, "pairs": str(len(distance))}
         if left_out:
             known["left out"] = left_out
-        each = None if error is None else distance[:, keep]
-        return Curve(self.t[keep].astype(np.float64), mean, error, known, each)
+        return over_pairs(self.t[keep], distance[:, keep], known)
 
     def curves(self, *, metric: str = "euclidean") -> dict[int | None, Curve]:
         """Return {layer: curve} of all layers at which the runs differ; see `curve`."""
@@ -201,14 +202,16 @@ class Measurement:
     def to_npz(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write everything to a compressed NPZ file without pickled objects."""
         facts = {name: getattr(self, name) for name in ("layers", *SHAPE)} | {"provenance": dict(self.provenance)}
-        return files.write_npz(path, {name: getattr(self, name) for name in ARRAYS}, facts, overwrite=overwrite)
+        arrays = {name: getattr(self, name) for name in ARRAYS} | dict(self.instruments)
+        return files.write_npz(path, arrays, facts, overwrite=overwrite)
 
     @classmethod
     def from_npz(cls, path: files.PathLike) -> Measurement:
         """Read what `to_npz` wrote; pickled objects are refused."""
         arrays, shape = files.read_npz(path, "Measurement.to_npz", ARRAYS)
         try:
-            return cls(**{**arrays, **shape, "layers": tuple(shape["layers"])})
+            own = {name: arrays.pop(name) for name in ARRAYS}
+            return cls(**{**own, **shape, "layers": tuple(shape["layers"]), "instruments": arrays})
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} must be an NPZ file that Measurement.to_npz wrote: {show(error)}") from None
 
@@ -220,6 +223,8 @@ class Measurement:
         each = ("pair", "layer", "t")
         data = {"euclidean": (each, self.euclidean), "norms": (("run", *each), self.norms)}
         data["radial"] = (each, self.radial)
+        for name, noted in self.instruments.items():
+            data[name] = (("pair", *(f"{name}_{axis}" for axis in range(1, noted.ndim))), noted)
         coordinates = {"pair": np.arange(self.pairs), "layer": list(self.layers), "t": self.t, "run": ["a", "b"]}
         facts = {name: value for name in SHAPE if (value := getattr(self, name)) is not None}
         xarray = files.optional("xarray", "make a data set of a measurement")
@@ -234,7 +239,8 @@ class Measurement:
             counts = {name: int(value) for name, value in shape.items() if name != "precision"}
             known = {key: str(value) for key, value in data.attrs.items() if key not in SHAPE[1:]}
             layers, t = tuple(int(layer) for layer in data["layer"]), np.asarray(data["t"], dtype=np.int64)
-            return cls(t, layers, **arrays, **(shape | counts), provenance=known)
+            noted = {str(name): np.asarray(data[name]) for name in data.data_vars if name not in ARRAYS}
+            return cls(t, layers, **arrays, **(shape | counts), provenance=known, instruments=noted)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"data must be a data set that Measurement.to_xarray made: {show(error)}") from None
 

@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 States = NDArray[np.floating]
 Visit = Callable[[int, Any], object]
+Rows = tuple[NDArray[np.int64], Callable[..., object]]
+"""Positions of a text, counted from 0 and rising, and a function that takes what is read there."""
 
 
 @runtime_checkable
@@ -56,11 +58,25 @@ class Network(Protocol):
         ...
 
     def observe(
-        self, tokens: ArrayLike, visit: Visit, *, bias: ArrayLike | None = None, final_norm: bool = False
+        self,
+        tokens: ArrayLike,
+        visit: Visit,
+        *,
+        bias: ArrayLike | None = None,
+        final_norm: bool = False,
+        attention: Rows | None = None,
+        logits: Rows | None = None,
     ) -> None:
         """Run on tokens, (B, n), and call visit(layer, states) with the residual stream, (B, n, width).
 
         Layer 0 is the embedding, layer l what block l gives, layer depth + 1, if `final_norm`, the last one after the
-        final norm.  `bias`, (n, k), is added to the logits of the n queries for the first k keys, in every layer.
+        final norm.  A long text may be shown in pieces: visit(layer, states) once for each, in the order of the tokens.
+        `bias`, (n, k), is added to the logits of the n queries for the first k keys, in every layer.
+
+        `attention`, (positions, take): take(layer, positions, weights) gets the softmax of these queries, (B, heads,
+        positions, keys), for each block that has one; keys that an attention sink of the model's own takes weight from
+        add up to less than 1.  `logits`, (positions, take): take(positions, logits) gets the logits of the token that
+        follows each position, (B, positions, vocabulary), a NumPy array or a tensor of torch.  Both may be given in
+        pieces.  A network that only states are measured on need not take them.
         """
         ...

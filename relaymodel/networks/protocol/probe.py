@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import show
-from relaymodel.networks.protocol.measurement import SINGLE, rounding
+from relaymodel.networks.protocol.rounding import SINGLE, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable

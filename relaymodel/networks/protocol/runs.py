@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import as_text, positive_integer, show
+from relaymodel.checks import as_text, choice, positive_integer, show
 from relaymodel.memory import demand_memory
 from relaymodel.networks.protocol import store
-from relaymodel.networks.protocol.measurement import SINGLE, Measurement
+from relaymodel.networks.protocol.attention import AttentionRecorder
+from relaymodel.networks.protocol.distance import DistanceRecorder
+from relaymodel.networks.protocol.measurement import Measurement
 from relaymodel.networks.protocol.network import Network
+from relaymodel.networks.protocol.next_token import NextTokenRecorder
 from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.protocol.probe import check_bias
+from relaymodel.networks.protocol.rounding import SINGLE
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-TOKENS_AT_ONCE = 256  # tokens whose differences are taken at once, in float64
+INSTRUMENTS: dict[str, Any] = {"attention": AttentionRecorder, "next_token": NextTokenRecorder}
 
 
 def measure(
@@ -38,6 +41,7 @@ def measure(
     bias: LogBias | Callable[[Array], Array] | None = None,
     layers: Sequence[int] | None = None,
     final_norm: bool = False,
+    instruments: Sequence[str] = ("distance",),
     resume: files.PathLike | None = None,
     provenance: Mapping[str, str] | None = None,
     progress: bool | Report = False,
@@ -59,9 +63,12 @@ def measure(
         Which layers to keep: 0 is the embedding, l the residual stream behind block l; None: all from 1 on.
     final_norm
         Also keep depth + 1, the last layer after the final norm.
+    instruments
+        What else to read in the same pass: "next_token", how the predictions of the next token differ, and
+        "attention", where it goes; "distance" is always measured.
     resume
-        A folder that receives each pair's distances when they are there.  A run that was interrupted goes on from it;
-        a folder of another measurement is refused.
+        A folder that receives what was measured of each pair when it is there.  A run that was interrupted goes on
+        from it; a folder of another measurement is refused.
     provenance
         Facts to keep with the result.
     progress
@@ -70,7 +77,7 @@ def measure(
     Returns
     -------
     Measurement
-        Distances of every pair at every layer and token.
+        Distances of every pair at every layer and token; `next_token` and `attention`, if they were asked for.
 
     Raises
     ------
@@ -100,6 +107,9 @@ def measure(
         )
     texts = Pairs.of(pairs).encode(network)
     kept = _layers(network, layers, final_norm)
+    others = tuple(
+        sorted({choice("instruments", name, ("distance", *INSTRUMENTS)) for name in instruments} - {"distance"})
+    )
     facts = {**network.provenance, **texts.provenance, "bias": _name(bias)}
     facts |= as_text(provenance)
     t = np.arange(1, texts.steps + 1)
@@ -114,26 +124,31 @@ def measure(
             UserWarning,
             stacklevel=2,
         )
-    shape = (4, len(kept), texts.steps)
-    demand_memory("pairs or layers", 16.0 * texts.count * math.prod(shape), "distances and norms of all pairs")
-    folder = None if resume is None else store.store(resume, texts, added, kept)
+    shapes: dict[str, tuple[int | None, ...]] = {"values": (4, len(kept), texts.steps)}
+    shapes |= {name: INSTRUMENTS[name].shape(network.depth, texts.steps) for name in others}
+    demand_memory("pairs or layers", 64.0 * texts.count * len(kept) * texts.steps, "distances of all pairs")
+    folder = None if resume is None else store.store(resume, texts, added, [*kept, *others], shapes)
     report = reporter(progress)
     passes = network.depth + 1 + (kept[-1] > network.depth)
     total = texts.count * passes
     results = []
     for k in range(texts.count):
-        values = None if folder is None else store.read(folder, k, shape)
+        values = None if folder is None else store.read(folder, k, shapes)
         if values is None:
-            recorder = _Recorder(kept, texts.prompt, texts.steps, partial(_shifted, report, k * passes, total))
-            network.observe(texts.tokens(k), recorder.visit, bias=added, final_norm=kept[-1] > network.depth)
-            values = recorder.result()
+            tokens = texts.tokens(k)
+            distances = DistanceRecorder(kept, texts.prompt, texts.steps, partial(_shifted, report, k * passes, total))
+            recorders = {name: INSTRUMENTS[name](tokens, texts.prompt, network.depth) for name in others}
+            rows: dict[str, Any] = {r.SOURCE: (r.positions, r.take) for r in recorders.values()}
+            network.observe(tokens, distances.visit, bias=added, final_norm=kept[-1] > network.depth, **rows)
+            values = {name: recorder.result() for name, recorder in {"values": distances, **recorders}.items()}
             if folder is not None:
-                values = folder.write(k, {"values": values})["values"]
+                values = folder.write(k, values)
         report((k + 1) * passes, total)
         results.append(values)
-    euclidean, *norms, radial = np.stack(results, axis=1)  # (4, K, M, T)
+    read = {name: np.stack([values[name] for values in results]) for name in shapes}
+    euclidean, *norms, radial = np.moveaxis(read.pop("values"), 1, 0)  # (4, K, M, T)
     described = (texts.prompt, network.depth, network.precision, network.window, facts)
-    return Measurement(t, kept, euclidean, np.stack(norms), radial, *described)
+    return Measurement(t, kept, euclidean, np.stack(norms), radial, *described, read)
 
 
 def _shifted(report: Report, before: int, total: int, done: int) -> None:
@@ -153,45 +168,6 @@ def bias_array(bias: LogBias | Callable[[Array], Array], prompt: int, n: int) ->
 
 
 _MEMBERS = ("depth", "vocabulary", "context", "window", "precision", "provenance", "encode", "generate", "observe")
-
-
-class _Recorder:
-    """Takes distances and norms of the states it is shown, and keeps nothing else."""
-
-    def __init__(self, layers: tuple[int, ...], prompt: int, steps: int, report: Callable[[int], object]) -> None:
-        self.layers, self.prompt, self.steps, self.report = layers, prompt, steps, report
-        self.values = np.full((4, len(layers), steps), np.nan)
-
-    def visit(self, layer: int, states: NDArray[np.floating]) -> None:
-        """Record one layer; states (2, P + T, width)."""
-        if states.ndim != 3 or states.shape[:2] != (2, self.prompt + self.steps):
-            raise ValueError(
-                f"network must show states of shape (2, {self.prompt + self.steps}, width), got {states.shape} "
-                f"at layer {layer}"
-            )
-        if layer in self.layers:
-            m = self.layers.index(layer)
-            for start in range(0, self.steps, TOKENS_AT_ONCE):
-                stop = min(start + TOKENS_AT_ONCE, self.steps)
-                a, b = states[:, self.prompt + start : self.prompt + stop].astype(np.float64)
-                difference = a - b
-                here = self.values[:, m, start:stop]
-                here[3] = np.einsum("td,td->t", difference, a + b)
-                for row, x in enumerate((difference, a, b)):
-                    here[row] = np.sqrt(np.einsum("td,td->t", x, x))
-            if not np.all(np.isfinite(self.values[:, m])):
-                bad = int(np.argmin(np.isfinite(self.values[0, m]))) + 1
-                raise ValueError(
-                    f"the states of the network must be finite, got NaN or inf at layer {layer}, t = {bad}"
-                )
-        self.report(layer)
-
-    def result(self) -> Array:
-        """Return distance, both norms and the difference of their squares, (4, M, T)."""
-        for m, layer in enumerate(self.layers):
-            if np.isnan(self.values[0, m, 0]):
-                raise ValueError(f"network must show every layer asked for, it did not show layer {layer}")
-        return self.values
 
 
 def _layers(network: Network, layers: Sequence[int] | None, final_norm: bool) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,31 +12,37 @@ from relaymodel import tasks
 from relaymodel.networks.protocol.pairs import Generated, RandomTokens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from relaymodel import files
     from relaymodel.networks.protocol.pairs import EncodedPairs
 
 Array = NDArray[np.float64]
+Shapes = Mapping[str, tuple[int | None, ...]]
+"""Of what is kept for a pair, by name; None stands for any number."""
 
 
-def store(folder: files.PathLike, pairs: EncodedPairs, bias: Array | None, layers: tuple[int, ...]) -> tasks.Store:
-    """Return the folder of a measurement, which depends on network, texts, bias, layers."""
+def store(
+    folder: files.PathLike, pairs: EncodedPairs, bias: Array | None, kept: Sequence[Any], shapes: Shapes
+) -> tasks.Store:
+    """Return the folder of a measurement, which depends on network, texts, bias, and what is kept of them."""
     after: Any = pairs.continuation
     if isinstance(after, (RandomTokens, Generated)):
         after = repr(after)
     added = None if bias is None else bias[:, 0]
-    known = tasks.fingerprint(
-        dict(pairs.network.provenance), list(layers), pairs.prompt_a, pairs.prompt_b, after, added
-    )
-    of = "measurement (network, texts, bias, layers or their number)"
-    return tasks.Store(folder, known, writer="measure", of=of, name="pair", holds=("values",))
+    known = tasks.fingerprint(dict(pairs.network.provenance), list(kept), pairs.prompt_a, pairs.prompt_b, after, added)
+    of = "measurement (network, texts, bias, layers, instruments or their number)"
+    return tasks.Store(folder, known, writer="measure", of=of, name="pair", holds=tuple(shapes))
 
 
-def read(kept: tasks.Store, k: int, shape: tuple[int, ...]) -> Array | None:
-    """Return the values of pair k, None if it has not been measured; `ValueError`, naming the file, if damaged."""
+def read(kept: tasks.Store, k: int, shapes: Shapes) -> Mapping[str, Array] | None:
+    """Return what is kept of pair k, None if it has not been measured; `ValueError`, naming the file, if damaged."""
     arrays = kept.read(k)
     if arrays is None:
         return None
-    values = arrays["values"]
-    if values.shape != shape or values.dtype != np.float64 or not np.all(np.isfinite(values)):
-        raise ValueError(f"{kept.path(k)} must hold {shape} finite numbers, it is damaged; delete it and go on")
-    return values
+    for name, shape in shapes.items():
+        values = arrays[name]
+        fits = values.ndim == len(shape) and all(n in (m, None) for m, n in zip(values.shape, shape, strict=True))
+        if not fits or values.dtype != np.float64 or not np.all(np.isfinite(values)):
+            raise ValueError(f"{kept.path(k)} must hold {shape} finite numbers, it is damaged; delete it and go on")
+    return arrays

@@ -49,12 +49,16 @@ def rotate(x: Array, cosine: Array, sine: Array) -> Array:
     return np.concatenate((first * cosine - second * sine, second * cosine + first * sine), axis=-1)
 
 
-def attend(query: Array, key: Array, value: Array, bias: Array | None) -> Array:
+Wanted = tuple[NDArray[np.int64], Array]
+"""Which queries' softmax is wanted, and where it goes, (heads, queries, keys)."""
+
+
+def attend(query: Array, key: Array, value: Array, bias: Array | None, rows: Wanted | None = None) -> Array:
     r"""Return causal softmax attention of one sequence, (heads, n, head).
 
     Queries (heads, n, head) stand at the last n of the positions of keys and values, (key_heads, m, head); each
     key head serves heads/key_heads queries.  `bias`, (n, k) or (heads, n, k), is added to the logits of the first k
-    keys.  Never more than 128 rows of the attention matrix are held.
+    keys.  Never more than 128 rows of the attention matrix are held; those of the queries in `rows` are written there.
     """
     heads, n, head = query.shape
     m = key.shape[1]
@@ -76,4 +80,8 @@ def attend(query: Array, key: Array, value: Array, bias: Array | None) -> Array:
             np.exp(logits, out=logits)
             total = logits.sum(axis=1, keepdims=True)
             result[h, start:stop] = (logits @ value[h // group, :seen]) / total
+            if rows is not None:
+                here = np.flatnonzero((rows[0] >= start) & (rows[0] < stop))
+                chosen = rows[0][here] - start
+                rows[1][h, here, :seen] = logits[chosen] / total[chosen]
     return result

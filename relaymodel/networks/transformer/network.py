@@ -11,11 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from relaymodel.checks import as_text, positive_integer, real, show, token_ids
 from relaymodel.memory import demand_memory
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
-from relaymodel.networks.transformer.layers import activate, attend, normalise, rotary_angles, rotate
+from relaymodel.networks.transformer.layers import Wanted, activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
 
 Array = NDArray[np.float64]
 Tokens = NDArray[np.int64]
+Reading = tuple[Tokens, Callable[..., object]]
+"""Positions, and a function that takes what is read there."""
+
+POSITIONS_OF_LOGITS = 64  # positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +99,12 @@ class Transformer:
             raise ValueError(f"text must have bytes in UTF-8, got {show(text)}: {error.reason}") from None
 
     def hidden_states(
-        self, tokens: ArrayLike, *, bias: ArrayLike | None = None, final_norm: bool = False
+        self,
+        tokens: ArrayLike,
+        *,
+        bias: ArrayLike | None = None,
+        final_norm: bool = False,
+        attention: Reading | None = None,
     ) -> Iterator[Array]:
         """Yield the residual stream, (B, n, width): of the embedding, then behind each block.
 
@@ -107,6 +116,9 @@ class Transformer:
             Shape (n, k) or (heads, n, k): added to the logits of the n queries for the first k keys.
         final_norm
             Whether to yield, at the end, what the final norm makes of the last one.
+        attention
+            (positions, take): before the states behind block l, take(l, positions, weights) gets the softmax of the
+            queries at these positions, (B, heads, positions, n).
 
         Only the current states are held: memory does not grow with depth, and grows with n only, not with its square.
         """
@@ -123,8 +135,13 @@ class Transformer:
             if w.positions is not None:
                 x += w.positions[:n]
             yield x
-            for block in w.blocks:
-                x = np.stack([self._block(block, sequence, added) for sequence in x])
+            positions, take = attention or (np.arange(0), None)
+            for layer, block in enumerate(w.blocks, start=1):
+                shown = np.zeros((len(ids), self.architecture.heads, positions.size, n))
+                pairs = zip(x, shown, strict=True)
+                x = np.stack([self._block(block, sequence, added, rows=(positions, kept)) for sequence, kept in pairs])
+                if take is not None:
+                    take(layer, positions, shown)
                 yield x
             if final_norm:
                 yield self._norm(x, w.final_gain, w.final_shift)
@@ -138,10 +155,29 @@ class Transformer:
         *,
         bias: ArrayLike | None = None,
         final_norm: bool = False,
+        attention: Reading | None = None,
+        logits: Reading | None = None,
     ) -> None:
-        """Call visit(layer, states) for the embedding (0), each block (1..depth) and, if asked, the final norm."""
-        for layer, states in enumerate(self.hidden_states(tokens, bias=bias, final_norm=final_norm)):
-            visit(layer, states)
+        """Call visit(layer, states) for the embedding (0), each block (1..depth) and, if asked, the final norm.
+
+        `attention` and `logits` are (positions, take), as in `relaymodel.networks.protocol.Network.observe`.
+        """
+        states = self.hidden_states(tokens, bias=bias, final_norm=True, attention=attention)
+        for layer, x in zip(range(self.depth + 1), states, strict=False):
+            visit(layer, x)
+        if final_norm or logits is not None:
+            last = next(states)
+            if final_norm:
+                visit(self.depth + 1, last)
+            if logits is not None:
+                positions, take = logits
+                for start in range(0, positions.size, POSITIONS_OF_LOGITS):
+                    some = positions[start : start + POSITIONS_OF_LOGITS]
+                    take(some, last[:, some] @ self._head.T)
+
+    @property
+    def _head(self) -> Array:
+        return self.weights.embedding if self.weights.unembedding is None else self.weights.unembedding
 
     def generate(self, prompt: Sequence[int], count: int, *, seed: int, temperature: float = 1.0) -> list[int]:
         """Return `count` tokens that the network writes after the prompt, sampled from its softmax.
@@ -161,7 +197,6 @@ class Transformer:
             raise ValueError(f"prompt and count must fit in context = {self.context} positions, got {total}")
         rng = np.random.default_rng(positive_integer("seed", seed, least=0))
         w, a = self.weights, self.architecture
-        head = w.embedding if w.unembedding is None else w.unembedding
         shape = (a.depth, 2, a.key_value_heads, total, a.head_size)
         cache = np.empty(shape)
         written: list[int] = []
@@ -172,7 +207,7 @@ class Transformer:
                 x += w.positions[start : start + new.size]
             for block, stored in zip(w.blocks, cache, strict=True):
                 x = self._block(block, x, None, stored, start)
-            logits = head @ self._norm(x[-1], w.final_gain, w.final_shift)
+            logits = self._head @ self._norm(x[-1], w.final_gain, w.final_shift)
             with np.errstate(over="ignore"):  # the limit of low temperatures takes the likeliest token
                 chances = np.exp((logits - logits.max()) / warmth)
             written.append(int(rng.choice(a.vocabulary, p=chances / chances.sum())))
@@ -196,18 +231,32 @@ class Transformer:
     def _norm(self, x: Array, gain: Array, shift: Array | None) -> Array:
         return normalise(x, gain, shift, self.architecture.epsilon, centred=self.architecture.norm == "layer")
 
-    def _block(self, block: Block, x: Array, bias: Array | None, cache: Array | None = None, start: int = 0) -> Array:
+    def _block(
+        self,
+        block: Block,
+        x: Array,
+        bias: Array | None,
+        cache: Array | None = None,
+        start: int = 0,
+        rows: Wanted | None = None,
+    ) -> Array:
         """Return what one block makes of one sequence, (n, width), whose first position is `start`.
 
         `cache`, (2, key_heads, total, head), holds the keys and values of the positions before and takes the new ones.
         """
-        y = x + self.attention(block, x, bias, cache, start)
-        for rows in range(0, len(y) if block.up is not None else 0, QUERIES_AT_ONCE):
-            y[rows : rows + QUERIES_AT_ONCE] += self.mlp(block, y[rows : rows + QUERIES_AT_ONCE])
+        y = x + self.attention(block, x, bias, cache, start, rows)
+        for first in range(0, len(y) if block.up is not None else 0, QUERIES_AT_ONCE):
+            y[first : first + QUERIES_AT_ONCE] += self.mlp(block, y[first : first + QUERIES_AT_ONCE])
         return y
 
     def attention(
-        self, block: Block, x: Array, bias: Array | None = None, cache: Array | None = None, start: int = 0
+        self,
+        block: Block,
+        x: Array,
+        bias: Array | None = None,
+        cache: Array | None = None,
+        start: int = 0,
+        rows: Wanted | None = None,
     ) -> Array:
         """Return what the attention of a block adds to the residual stream x, (n, width)."""
         query, key, value = self.projections(block, x, start)
@@ -215,7 +264,7 @@ class Transformer:
             stop = start + len(x)
             cache[0, :, start:stop], cache[1, :, start:stop] = key, value
             key, value = cache[:, :, :stop]
-        mixed = attend(query, key, value, bias)
+        mixed = attend(query, key, value, bias, rows)
         return _affine(mixed.transpose(1, 0, 2).reshape(len(x), -1), block.output, block.output_bias)
 
     def projections(self, block: Block, x: Array, start: int = 0) -> tuple[Array, Array, Array]:

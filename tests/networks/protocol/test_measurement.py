@@ -8,7 +8,7 @@ from scipy.stats import t as student
 
 import relaymodel as rm
 from relaymodel.networks.protocol import Measurement, RandomTokens, measure
-from relaymodel.networks.protocol.measurement import rounding
+from relaymodel.networks.protocol.rounding import rounding
 from relaymodel.plotting import plot_layer_exponents, plot_measurement
 from tests.networks.protocol.wrapped import Wrapped
 

@@ -13,11 +13,12 @@ class Wrapped:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def observe(self, tokens, visit, *, bias=None, final_norm=False):
+    def observe(self, tokens, visit, *, bias=None, final_norm=False, **rows):
         self.calls += 1
         self.inner.observe(
             tokens,
             lambda layer, states: visit(layer, self.change(layer, states)),
             bias=None if bias is None else self.rebias(bias),
             final_norm=final_norm,
+            **rows,
         )
