@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 PARTS = ("prompt", "first", "own", "sink")
 BINS = 32  # of relative position u
 DENSE, PER_OCTAVE = 8, 12  # queries: every t up to 8, then 12 in each octave
-SHORTEST = 2 * BINS  # text whose profile is compared: its last token, counted apart, takes half of a bin
+SHORTEST_TEXT = 2 * BINS  # text whose profile is compared: its last token, counted apart, takes half of a bin
 
 
 def queries(steps: int) -> NDArray[np.int64]:
@@ -160,11 +160,11 @@ class Attention:
         """Return how far profiles of texts half as long, a quarter as long, ... are from that of the whole text."""
         n = self.prompt + self.t
         ends = [int(n[-1])]
-        while np.any((n > ends[-1] // 4) & (n <= ends[-1] // 2)) and ends[-1] // 2 >= SHORTEST:
+        while np.any((n > ends[-1] // 4) & (n <= ends[-1] // 2)) and ends[-1] // 2 >= SHORTEST_TEXT:
             ends.append(ends[-1] // 2)
         if len(ends) == 1:
             raise ValueError(
-                f"a collapse needs queries at half of the last position and before it, at n = {SHORTEST} or more, got "
+                f"a collapse needs queries at half of the last position and before it, at n = {SHORTEST_TEXT} or more, got "
                 f"n = {n[0]} to {n[-1]}; measure more tokens or a shorter prompt"
             )
         ends = ends[::-1]

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-KINDS = ("total_variation", "jensen_shannon", "kl", "log_probability")
+DIVERGENCES = ("total_variation", "jensen_shannon", "kl", "log_probability")
 POSITIONS_AT_ONCE = 8  # whose distributions are compared at once, in float64
-LEAST = 2  # tokens of a curve
+LEAST_TOKENS = 2  # tokens of a curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class NextToken:
 
         "log_probability" is $|\log p - \log q|$ of the token that the continuation has at t.
         """
-        choice("kind", kind, KINDS)
+        choice("kind", kind, DIVERGENCES)
         if kind == "log_probability":
             return np.asarray(np.abs(self.log_probability[0] - self.log_probability[1]))
         return np.asarray(getattr(self, kind))
@@ -102,9 +102,9 @@ class NextToken:
         Raises `ValueError` if fewer than two tokens remain.
         """
         each, keep = self.each(kind), self.reliable(kind)
-        if keep.sum() < LEAST:
+        if keep.sum() < LEAST_TOKENS:
             raise ValueError(
-                f"the predictions must differ at {LEAST} tokens or more, got {keep.sum()} that are clear of rounding; "
+                f"the predictions must differ at {LEAST_TOKENS} tokens or more, got {keep.sum()} that are clear of rounding; "
                 "measure in a wider number format or with fewer tokens"
             )
         known = dict(self.provenance) | {"instrument": "next token", "kind": kind, "pairs": str(len(each))}
@@ -123,7 +123,7 @@ class NextToken:
     def to_csv(self, path: files.PathLike, *, overwrite: bool = False) -> Path:
         """Write geometric means over pairs, and the mean log-probabilities of both runs, one row a token."""
         columns: dict[str, Any] = {"t": self.t.tolist()}
-        for kind in KINDS[:3]:
+        for kind in DIVERGENCES[:3]:
             with np.errstate(divide="ignore"):  # equal predictions: the mean is 0
                 columns[kind] = np.exp(np.log(self.each(kind)).mean(axis=0)).tolist()
         for name, values in zip(("log_p_a", "log_p_b"), self.log_probability.mean(axis=1), strict=True):

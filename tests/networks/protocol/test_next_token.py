@@ -7,7 +7,7 @@ from scipy.special import log_softmax, rel_entr, softmax
 
 from relaymodel import files
 from relaymodel.networks.protocol import Measurement, RandomTokens, draw_pairs, measure
-from relaymodel.networks.protocol.next_token import KINDS, NextTokenRecorder
+from relaymodel.networks.protocol.next_token import DIVERGENCES, NextTokenRecorder
 from relaymodel.networks.protocol.rounding import SINGLE, rounding
 from tests.networks.protocol.wrapped import Wrapped
 
@@ -60,7 +60,7 @@ def test_the_distances_of_hidden_states_are_unchanged(network, pairs, measured):
         measure(network, pairs, instruments=["attn"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIVERGENCES)
 def test_curves_are_geometric_means_over_pairs(measured, kind):
     found = measured.next_token
     curve, each = found.curve(kind), found.each(kind)
