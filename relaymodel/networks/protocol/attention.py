@@ -164,7 +164,7 @@ class Attention:
             ends.append(ends[-1] // 2)
         if len(ends) == 1:
             raise ValueError(
-                f"a collapse needs queries at half of the last position and before it, at n = {SHORTEST_TEXT} or more, got "
+                f"a collapse needs queries up to half of the last position, at n = {SHORTEST_TEXT} or more, got "
                 f"n = {n[0]} to {n[-1]}; measure more tokens or a shorter prompt"
             )
         ends = ends[::-1]

@@ -104,7 +104,7 @@ class NextToken:
         each, keep = self.each(kind), self.reliable(kind)
         if keep.sum() < LEAST_TOKENS:
             raise ValueError(
-                f"the predictions must differ at {LEAST_TOKENS} tokens or more, got {keep.sum()} that are clear of rounding; "
+                f"the predictions must differ at {LEAST_TOKENS} tokens or more, got {keep.sum()} clear of rounding; "
                 "measure in a wider number format or with fewer tokens"
             )
         known = dict(self.provenance) | {"instrument": "next token", "kind": kind, "pairs": str(len(each))}

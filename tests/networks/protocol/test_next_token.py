@@ -87,7 +87,7 @@ def test_predictions_within_rounding_are_left_out(network):
     found = equal.next_token
     expected = 0.4 * found.spread * float(rounding(SINGLE, 3))
     assert 0.8 < np.mean(found.total_variation / expected) < 1.25
-    with pytest.raises(ValueError, match="differ at 2 tokens or more, got 0 that are clear of rounding"):
+    with pytest.raises(ValueError, match="differ at 2 tokens or more, got 0 clear of rounding"):
         found.curve()
 
 
