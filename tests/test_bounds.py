@@ -121,6 +121,7 @@ def test_the_bound_of_the_quotient_is_the_formula():
         formula = math.exp(Fraction((depth - 1) * (depth - 2), 2 * (prompt + 1)) / p1)
         found = tightness_bound(RelayModel.uniform(prompt=prompt, depth=depth, relay=1), t)
         assert float(found.mid()) == pytest.approx(formula, rel=1e-13)
+    assert found < tightness_bound(RelayModel.uniform(prompt=2, depth=12, relay=1), 1.5)  # any t from 1 on
 
 
 def test_the_upper_side_for_early_t_is_attained_as_t_goes_to_0():

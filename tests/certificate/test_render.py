@@ -1,5 +1,6 @@
 """What a certificate shows."""
 
+import math
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import Layer, RelayModel, certify, influence
+from relaymodel.certificate.render import rounding
 from relaymodel.networks.transformer import Transformer
 from tests.certificate.cases import example
 
@@ -27,6 +29,7 @@ def test_a_reader_can_check_the_page_by_hand(rng):
         layers.append(Layer(relay, rho))
     table = re.search(r"<table><caption>The bounds at the last layer.*?</table>", page)[0]
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(<td>.*?)</tr>", table)]
+    assert [int(row[0]) for row in rows] == [1, 2, 4, 9, 19, 40]
     unit = float(re.search(r"<p>From ([\d.e+-]+) at the first P = 5 positions", page)[1])
     for t, measured, noise, priori, section_8, posteriori, limit in (map(float, row) for row in rows):
         assert 0 < noise < measured
@@ -49,6 +52,14 @@ def test_a_reader_can_check_the_page_by_hand(rng):
         else:  # (1 + mu) omega (V + 3 k)
             assert_allclose(float(value), (1 + numbers[1]) * numbers[2] * (numbers[3] + 3 * numbers[5]), rtol=5e-4)
     assert not re.search(r"[^\x00-\x7f]", text)
+
+
+def test_a_noise_floor_without_a_bound_names_the_last_layer_that_has_one(rng):
+    certificate = certify(*example(rng))
+    noise = certificate.noise.copy()
+    noise[2:] = math.inf
+    words = rounding(replace(certificate, noise=noise))
+    assert f"at most {noise[1, certificate.prompt :].max():.1e} at layer 1, and without a proven bound" in words
 
 
 def test_a_failed_certificate_says_so(rng):

@@ -1,5 +1,6 @@
 """What is wrong does not pass."""
 
+import math
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
@@ -87,6 +88,11 @@ def test_bounds_that_cross_and_lose_their_start_are_caught_as_such(rng):
         assert refused(forged, f"'prompts': starts {words}")
     number = replace(certificate, ladder=replace(ladder, secants=replace(ladder.secants, sources=1.0)))
     assert refused(number, "ladder.secants.sources is not what the network gives")
+    eight = ladder.section_8
+    beyond = replace(eight, constants=(replace(eight.constants[0], omega=math.inf),))
+    useless = replace(certificate, ladder=replace(ladder, section_8=beyond))
+    assert refused(useless, "rung 'section_8': no bound follows")
+    assert useless.verify().failed == 2  # the number itself, and what follows from it
 
 
 @pytest.mark.parametrize("part", ["output", "value", "down", "up"])

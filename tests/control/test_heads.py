@@ -97,7 +97,7 @@ def test_compensated_heads_hold_a_plateau(name, offset):
         assert float(limiting_share(model.prompt, model.layers[0].heads[0], bias)) == pytest.approx(
             float(share / (1 + share))
         )
-    assert limit.factor is None
+    assert (limit.exponent, limit.rate, limit.log_power, limit.factor) == (0, 0, 0, None)
     with pytest.raises(ValueError, match="not derived"):
         limit.leading(100)
     with pytest.raises(ValueError, match="not derived"):
