@@ -12,6 +12,7 @@ from relaymodel.exact import local_exponent_ball, token_influence_ball
 PROMISE = 1e-12
 SMALLEST = sys.float_info.min
 POSITIONS = (0, 0, 0, 1e-12, -1e-12, 5e-324, -0.999, -0.5, 1, 4, Fraction(1, 3))
+RECENCIES = (0, 0.7, 1e-12, 5e-324, 1 - 1e-9, 0.999, -1, -4, Fraction(1, 2))
 
 
 def strength(rng, signed):
@@ -31,6 +32,23 @@ def model(rng, *, deepest=64, signed=True, positions=POSITIONS):
         for _ in range(kinds)
     ]
     return rm.RelayModel(prompt=prompt, layers=[some[i] for i in np.sort(rng.integers(kinds, size=depth))])
+
+
+def model_of_heads(rng):
+    """Return a model of one to three heads a layer, with recencies and sinks."""
+
+    def head():
+        position, recency = (some[rng.integers(len(some))] for some in (POSITIONS, RECENCIES))
+        return rm.Head(strength(rng, rng.random() < 0.3), position, recency)
+
+    def layer():
+        heads = [head() for _ in range(rng.integers(1, 4))]
+        return rm.Layer(heads=heads, residual=strength(rng, False), sink=rng.choice([0, 0, 0.5, 8]))
+
+    depth = int(rng.integers(1, 5))
+    some = [layer() for _ in range(rng.integers(1, 3))]
+    layers = [some[i] for i in np.sort(rng.integers(len(some), size=depth))]
+    return rm.RelayModel(prompt=int(np.rint(10 ** rng.uniform(0, 9))), layers=layers)
 
 
 def token(rng):
@@ -54,13 +72,23 @@ def close(value, ball, *, absolute, what):
     assert abs(value - exact) <= allowed, f"{what}: {value!r} for {exact!r}"
 
 
+def heads(rng):
+    """As `values`, with attention by relative position, where balls take no seconds: whole t from P on, no exponent."""
+    one = model_of_heads(rng)
+    agree(rng, one, one.prompt + int(token(rng)), exponent=False)
+
+
 def values(rng):
     """One model, one t: the influence, the local exponent and the weight of a token against balls."""
-    one, t = model(rng), token(rng)
+    agree(rng, model(rng), token(rng))
+
+
+def agree(rng, one, t, *, exponent=True):
+    """Demand of a model at one t what `values` says."""
     what = f"{one!r} at t = {t!r}"
     D = rm.influence(one, t)
     close(D, rm.influence_ball(one, t, 30), absolute=False, what=f"influence of {what}")
-    if D != 0:
+    if D != 0 and exponent:
         close(rm.local_exponent(one, t), local_exponent_ball(one, t, 30), absolute=True, what=f"exponent of {what}")
     s, n = sorted(int(10 ** rng.uniform(0, 9)) for _ in range(2))
     weight = rm.token_influence(one, s, n)
@@ -114,4 +142,4 @@ def threads(rng):
     assert together == alone, f"{models!r} at {times!r}"
 
 
-KINDS = {"models": values, "bounds": bounds, "threads": threads}
+KINDS = {"models": values, "heads": heads, "bounds": bounds, "threads": threads}
