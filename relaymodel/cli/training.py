@@ -32,16 +32,23 @@ def train(
     ] = False,
     bias: BiasOptions = BiasOptions(),
     preset: Annotated[
-        str, option("--preset", "NAME", "standard: some ten minutes a training.  quick: seconds.", group=TRAINING)
+        str,
+        option(
+            "--preset",
+            "NAME",
+            "standard: some ten minutes a training.  units: tokens beyond bytes, rotary positions.  quick: seconds.",
+            group=TRAINING,
+        ),
     ] = "standard",
     settings: Annotated[
         list[str] | None,
         Parameter(
             name="--set",
             metavar="NAME=VALUE",
-            help="Change the recipe, any number of times: depth, width, heads; context, prompt (bytes of a text, and "
+            help="Change the recipe, any number of times: depth, width, heads; context, prompt (tokens of a text, and "
             "of these the prompt); steps, batch, rate (updates, texts for each, largest learning rate); checkpoints, "
-            "pairs (measurements after step 0, pairs of prompts in each); threads.",
+            "pairs (measurements after step 0, pairs of prompts in each); threads; "
+            "vocabulary (256 bytes, or more tokens), positions (learned or rotary).",
             negative=(),
             group=TRAINING,
         ),
@@ -57,9 +64,9 @@ def train(
 ) -> None:
     """Train a small GPT, and measure at checkpoints how it forgets its prompt.
 
-    The network's tokens are bytes, and the last tenth of the text is held out for the measurements.  With a bias, the
-    first P bytes of every training text are the prompt, and its keys are favoured more and more behind it. Without
-    --bias the training is plain; with --arms its strength is 1.
+    The network's tokens are bytes, or longer units of the text (a vocabulary above 256), and the last tenth of the text
+    is held out for the measurements.  With a bias, the first P tokens of every training text are the prompt, and its
+    keys are favoured more and more behind it. Without --bias the training is plain; with --arms its strength is 1.
     """
     from relaymodel.networks.training import train
     from relaymodel.networks.training.recipe import preset as named
@@ -109,7 +116,10 @@ def _changes(settings: list[str]) -> dict[str, Any]:
         if not equals or name not in names:
             raise ValueError(f"--set must be NAME=VALUE with one of the names {', '.join(names)}, got {show(setting)}")
         option_typed = f"--set {name}"
-        changed[name] = float(number(option_typed, value)) if name == "rate" else whole()(option_typed, value)
+        if name == "positions":
+            changed[name] = value
+        else:
+            changed[name] = float(number(option_typed, value)) if name == "rate" else whole()(option_typed, value)
     return changed
 
 

@@ -24,6 +24,7 @@ from relaymodel.networks.training.result import (
     ARMS,
     CONFIGURATION,
     PLAIN,
+    TEXT,
     TRAINED,
     TRAININGS,
     Row,
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 
     from relaymodel.progress import Report
 
-TEXT = "text.txt"
-
 
 def train(
     text: str,
@@ -63,9 +62,9 @@ def train(
     tell: Callable[[str, int, Record], object] | None = None,
     progress: bool | Report = False,
 ) -> Training:
-    r"""Train a small GPT on the bytes of a text, and measure at checkpoints how it forgets its prompt.
+    r"""Train a small GPT on a text, and measure at checkpoints how it forgets its prompt.
 
-    With a bias the first P bytes of every training text are its prompt, and $b_t$ is added to the logits of their keys
+    With a bias the first P tokens of every training text are its prompt, and $b_t$ is added to the logits of their keys
     for the queries behind them, in every layer, from the first step on (THEORY section 7).  Each checkpoint is
     measured under the bias of its training and also without it; a plain training that is one of three arms, without
     and with it.  Trainings of one seed start from the same weights and see the same texts.
@@ -147,7 +146,7 @@ def train(
         "text": {
             "name": name,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
-            "training bytes": corpus.training.size,
+            "training tokens": corpus.training.size,
             "held-out bytes": len(corpus.held_out.encode()),
         },
         "command": written,

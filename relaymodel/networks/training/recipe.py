@@ -13,7 +13,11 @@ from relaymodel.checks import choice, positive_integer, real, show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VOCABULARY = 256
+BYTES = 256
+"""The smallest vocabulary: a token for each byte."""
+
+MOST_TOKENS, POSITIONS = 2**16, ("learned", "rotary")
+
 HELD_OUT = 0.1
 """Share of the text, its end, that is kept for measurements."""
 
@@ -24,7 +28,7 @@ BETAS, WEIGHT_DECAY, CLIP = (0.9, 0.95), 0.1, 1.0
 
 @dataclass(frozen=True)
 class Recipe:
-    """A GPT-2 of bytes, how it is trained, and when and how it is measured.
+    """A small GPT, how it is trained, and when and how it is measured.
 
     AdamW (betas 0.9 and 0.95, weight decay 0.1 on matrices, gradients clipped at norm 1); the learning rate rises
     linearly over the first 5 % of the steps and falls along a cosine to a tenth.  No dropout: all randomness is in the
@@ -35,13 +39,18 @@ class Recipe:
     depth, width, heads
         Blocks, size of the residual stream, attention heads of a block.
     context
-        Bytes of a training text; also the length P + T of a measured one.
+        Tokens of a training text; also the length P + T of a measured one.
     prompt
-        P: the first bytes of every text, whose keys a bias is added to.
+        P: the first tokens of every text, whose keys a bias is added to.
     steps, batch, rate
         Updates, texts for each, and the largest learning rate.
     checkpoints
         How many times the network is measured after step 0, at steps equally spaced in their logarithm.
+    vocabulary
+        Tokens: 256 are the bytes; with more, pairs of tokens that often stand side by side in the training text become
+        tokens too (byte-pair encoding).
+    positions
+        "learned" builds a GPT-2; "rotary" a Llama, with its norms and gated MLPs.
     pairs
         K: pairs of prompts in a measurement, with a continuation each, all from the end of the text, which is not
         trained on.
@@ -68,13 +77,22 @@ class Recipe:
     checkpoints: int = 12
     pairs: int = 16
     threads: int = 1
+    vocabulary: int = BYTES
+    positions: str = "learned"
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "rate":
+            if field.name not in ("rate", "positions"):
                 object.__setattr__(self, field.name, positive_integer(field.name, value))
         object.__setattr__(self, "rate", float(real("rate", self.rate)))
+        choice("positions", self.positions, POSITIONS)
+        if not BYTES <= self.vocabulary <= MOST_TOKENS:
+            raise ValueError(
+                f"vocabulary must be from {BYTES}, the bytes, to {MOST_TOKENS}, got {show(self.vocabulary)}"
+            )
+        if self.positions == "rotary" and self.width // self.heads % 2:
+            raise ValueError(f"width / heads must be even for rotary positions, got {self.width} / {self.heads}")
         if self.rate <= 0:
             raise ValueError(f"rate must be positive, got {show(self.rate)}")
         if self.width % self.heads:
@@ -104,9 +122,11 @@ class Recipe:
 
         The 40 numbers a token, layer and component are what torch was seen to keep for the backward pass (37 to 47).
         """
-        parameters = self.depth * self.width * (12 * self.width + 13) + (VOCABULARY + self.context + 2) * self.width
+        parameters = (
+            self.depth * self.width * (12 * self.width + 13) + (self.vocabulary + self.context + 2) * self.width
+        )
         tokens = self.batch * self.context
-        return 24.0 * parameters + 4.0 * tokens * (40 * self.depth * self.width + 3 * VOCABULARY)
+        return 24.0 * parameters + 4.0 * tokens * (40 * self.depth * self.width + 3 * self.vocabulary)
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -140,9 +160,11 @@ class Recipe:
 STANDARD = "standard"
 PRESETS: Mapping[str, Recipe] = {
     STANDARD: Recipe(),
+    "units": Recipe(vocabulary=1024, positions="rotary"),
     "quick": Recipe(depth=2, width=32, heads=2, context=96, prompt=16, steps=24, checkpoints=3, pairs=3),
 }
-"""Recipes by name: "standard" takes some ten minutes a training on two cores, "quick" seconds, to see that it works."""
+"""Recipes by name: "standard" takes some ten minutes a training on two cores, "units" reads longer units than bytes and
+knows relative positions only, "quick" takes seconds, to see that it works."""
 
 
 def preset(name: str) -> Recipe:

@@ -31,7 +31,7 @@ PLAIN, TRAINED, ADDED, REMOVED = ARMS = (
 TRAININGS = {"plain": (PLAIN, ADDED), "bias": (TRAINED, REMOVED)}
 """Which arms share a training."""
 
-CONFIGURATION, ALPHA_FILE = "configuration.json", "alpha.csv"
+CONFIGURATION, ALPHA_FILE, TEXT = "configuration.json", "alpha.csv", "text.txt"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Row:
     """The exponent of one layer at one checkpoint, with its standard error over pairs and its window of t.
 
     `loss` is the mean of the updates since the checkpoint before (None at step 0), `held_out` that on the held-out
-    text; nats per byte, under the bias of the training.
+    text; nats per token, under the bias of the training.
     """
 
     arm: str
@@ -178,12 +178,17 @@ class Training:
         Raises `FileNotFoundError` if its weights are not in the folder.
         """
         from relaymodel.networks.huggingface import load
-        from relaymodel.networks.training.text import Bytes
+        from relaymodel.networks.training.recipe import BYTES, Recipe
+        from relaymodel.networks.training.text import Bytes, split
 
         kind = next(name for name, arms in TRAININGS.items() if choice("arm", arm, ARMS) in arms)
         weights = self.folder / f"{kind}-seed-{seed}" / "weights" / f"step-{step:06d}"
         network = load(weights, dtype="float64")
-        network.tokenizer = Bytes()
+        recipe = Recipe(**self.configuration["recipe"])
+        if recipe.vocabulary == BYTES:
+            network.tokenizer = Bytes()
+        else:
+            network.tokenizer = split((self.folder / TEXT).read_text(encoding="utf-8"), recipe).tokenizer
         return network
 
     def __repr__(self) -> str:

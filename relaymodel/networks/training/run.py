@@ -14,11 +14,11 @@ from relaymodel import files
 from relaymodel.checks import show
 from relaymodel.networks.huggingface import HuggingFaceNetwork
 from relaymodel.networks.huggingface.bias import bias_hook
+from relaymodel.networks.huggingface.build import find_blocks
 from relaymodel.networks.huggingface.libraries import first_line, heavy, quiet, within_memory
 from relaymodel.networks.protocol import draw_pairs, measure
 from relaymodel.networks.protocol.runs import bias_array
-from relaymodel.networks.training.recipe import BETAS, CLIP, VOCABULARY, WEIGHT_DECAY, Recipe
-from relaymodel.networks.training.text import Bytes, Corpus
+from relaymodel.networks.training.recipe import BETAS, CLIP, WEIGHT_DECAY, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from relaymodel.networks.protocol import Measurement
+    from relaymodel.networks.training.text import Corpus
     from relaymodel.simulation import ConstantShare, PromptBias
 
 SAVE_EVERY = 100
@@ -130,24 +131,26 @@ class Run:
         return value
 
     def loss(self, texts: NDArray[np.int64]) -> Any:
-        """Return the mean cross entropy, nats per byte, of texts (B, context), under the bias of the training."""
+        """Return the mean cross entropy, nats per token, of texts (B, context), under the bias of the training."""
         torch = heavy("torch")
         ids = torch.from_numpy(texts)
         with ExitStack() as hooks:
             if self.bias is not None:
                 # made anew each time, since a hook keeps the masks it has seen
                 hook = bias_hook(bias_array(self.bias, self.recipe.prompt, texts.shape[1]), texts.shape[1])
-                for block in self.model.transformer.h:
+                for block in find_blocks(self.model, self.recipe.depth):
                     hooks.callback(block.register_forward_pre_hook(hook, with_kwargs=True).remove)
             logits = self.model(input_ids=ids, use_cache=False).logits
-        return torch.nn.functional.cross_entropy(logits[:, :-1].reshape(-1, VOCABULARY), ids[:, 1:].reshape(-1))
+        return torch.nn.functional.cross_entropy(
+            logits[:, :-1].reshape(-1, self.recipe.vocabulary), ids[:, 1:].reshape(-1)
+        )
 
     def _measure(self, step: int, losses: list[float]) -> Record:
         """Measure and save the network as it is; return loss and exponents."""
         torch = heavy("torch")
         # in float64: once attention is local, a prompt that is far away changes less than float32 can tell
         model = copy.deepcopy(self.model).double()
-        network = HuggingFaceNetwork(model, Bytes(), self.provenance | {"step": str(step)})
+        network = HuggingFaceNetwork(model, self.corpus.tokenizer, self.provenance | {"step": str(step)})
         with torch.no_grad():
             held_out = float(self.loss(self.corpus.windows(self.recipe)))
         record: Record = {
@@ -201,8 +204,24 @@ def build(recipe: Recipe) -> Any:
     with 0.02 at width 64 layers would hardly relay, and the exponents of an untrained network be those of one layer.
     """
     transformers = heavy("transformers")
+    shared = {
+        "vocab_size": recipe.vocabulary,
+        "initializer_range": 0.02 * math.sqrt(768 / recipe.width),
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+    if recipe.positions == "rotary":
+        config = transformers.LlamaConfig(
+            hidden_size=recipe.width,
+            intermediate_size=8 * recipe.width // 3,
+            num_hidden_layers=recipe.depth,
+            num_attention_heads=recipe.heads,
+            max_position_embeddings=recipe.context,
+            tie_word_embeddings=True,
+            **shared,
+        )
+        return transformers.LlamaForCausalLM(config)
     config = transformers.GPT2Config(
-        vocab_size=VOCABULARY,
         n_positions=recipe.context,
         n_embd=recipe.width,
         n_layer=recipe.depth,
@@ -210,9 +229,7 @@ def build(recipe: Recipe) -> Any:
         resid_pdrop=0.0,
         embd_pdrop=0.0,
         attn_pdrop=0.0,
-        initializer_range=0.02 * math.sqrt(768 / recipe.width),
-        bos_token_id=None,
-        eos_token_id=None,
+        **shared,
     )
     return transformers.GPT2LMHeadModel(config)
 

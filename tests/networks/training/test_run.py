@@ -1,5 +1,7 @@
 """The bias of a training, against an independent mask."""
 
+from dataclasses import replace
+
 import pytest
 
 from relaymodel import PromptBias
@@ -57,3 +59,15 @@ class TestBias:
         assert abs(shared.alpha(TRAINED).alpha[0]) < 0.02
         one = plain.alpha(PLAIN)
         assert one.stderr.tolist() == [row.stderr for row in plain.rows if row.layer == one.layer]
+
+
+def test_units_and_rotary_positions(tmp_path):
+    """A Llama whose tokens are learned from the text; its checkpoint measures itself again to the last bit."""
+    recipe = replace(SMALL, vocabulary=300, positions="rotary", steps=1, checkpoints=1)
+    grown = train(english(), tmp_path / "units", recipe=recipe, bias=PromptBias(1))
+    assert "--set vocabulary=300 --set positions=rotary" in grown.configuration["command"]
+    network = grown.network(TRAINED, 0, 1)
+    assert (network.vocabulary, type(network.model).__name__) == (300, "LlamaForCausalLM")
+    again = run.measure_checkpoint(network, split(english(), recipe), recipe, 0, PromptBias(1))
+    row = next(row for row in grown.rows if (row.arm, row.step, row.layer) == (TRAINED, 1, 2))
+    assert again.alpha(2).value == row.alpha
