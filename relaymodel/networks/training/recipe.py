@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BYTES = 256
 """The smallest vocabulary: a token for each byte."""
 
-MOST_TOKENS, POSITIONS = 2**16, ("learned", "rotary")
+LARGEST_VOCABULARY, PLACES = 2**16, ("learned", "rotary")
 
 HELD_OUT = 0.1
 """Share of the text, its end, that is kept for measurements."""
@@ -86,10 +86,10 @@ class Recipe:
             if field.name not in ("rate", "positions"):
                 object.__setattr__(self, field.name, positive_integer(field.name, value))
         object.__setattr__(self, "rate", float(real("rate", self.rate)))
-        choice("positions", self.positions, POSITIONS)
-        if not BYTES <= self.vocabulary <= MOST_TOKENS:
+        choice("positions", self.positions, PLACES)
+        if not BYTES <= self.vocabulary <= LARGEST_VOCABULARY:
             raise ValueError(
-                f"vocabulary must be from {BYTES}, the bytes, to {MOST_TOKENS}, got {show(self.vocabulary)}"
+                f"vocabulary must be from {BYTES}, the bytes, to {LARGEST_VOCABULARY}, got {show(self.vocabulary)}"
             )
         if self.positions == "rotary" and self.width // self.heads % 2:
             raise ValueError(f"width / heads must be even for rotary positions, got {self.width} / {self.heads}")
