@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from relaymodel.inference import Comparison, Estimate, RelayFit
 
 FREE = "fit"
-NAMES = ("relay", "depth", "position", "bias")
+NAMES = ("relay", "depth", "position", "bias", "recency", "sink")
 
 
 def _held(name: str, text: str) -> float | None:
@@ -40,6 +40,8 @@ class FitOptions:
     depth: Annotated[float | None, option("--depth", "L|fit", "Depth to hold.  [default: fit]", _held, FIT)] = None
     position: Annotated[float | None, option("--position", "X|fit", "Position exponent to hold.", _held, FIT)] = 0
     bias: Annotated[float | None, option("--bias", "X|fit", "Prompt-key bias beta to hold.", _held, FIT)] = 0
+    recency: Annotated[float | None, option("--recency", "X|fit", "Recency exponent to hold.", _held, FIT)] = 0
+    sink: Annotated[float | None, option("--sink", "X|fit", "Sink to hold.", _held, FIT)] = 0
     robust: Annotated[bool, flag("--robust", "Let outliers count for little.", FIT)] = False
 
 
@@ -53,7 +55,8 @@ def fit(
 ) -> None:
     """Fit the relay model to a curve in a file, and compare it with other laws.
 
-    Relay strength and effective depth are fitted; position exponent and prompt-key bias too, if their option says fit.
+    Relay strength and effective depth are fitted; position and recency exponent, sink and prompt-key bias too, if their
+    option says fit.
     All come with 95 % intervals, and with what the curve cannot tell.
     """
     from relaymodel.inference import UnderdeterminedError

@@ -286,7 +286,7 @@ def log_power() -> Law:
 
 def relay_law(prompt: int) -> Law:
     """Return the relay model of equal layers with residual 1."""
-    coordinates = Coordinates.of(relay=None, depth=None, position=0, bias=0)
+    coordinates = Coordinates.of(relay=None, depth=None)
     low, high = coordinates.bounds
 
     def log(t: Array) -> Callable[[Array], Array]:
@@ -294,7 +294,7 @@ def relay_law(prompt: int) -> Law:
         shape, back = Shape(prompt, t[order]), np.argsort(order)
 
         def values(theta: Array) -> Array:
-            found: Array = shape.log_influence(*coordinates.values(theta).values())[back]
+            found: Array = shape.log_influence(**coordinates.values(theta))[back]
             return found
 
         return values
@@ -319,7 +319,7 @@ def _problem(law: Law, cells: Cells, y: Array) -> Problem:
 def _fitted(law: Law, cells: Cells, y: Array, noise: Noise) -> tuple[LawFit, Solution]:
     problem = _problem(law, cells, y)
     starts = [np.array(start) for start in law.starts] or starting_points(
-        problem, Coordinates.of(relay=None, depth=None, position=0, bias=0)
+        problem, Coordinates.of(relay=None, depth=None)
     )
     solution = solve(problem, noise, starts, restricted=False)
     n, k = cells.x.size, len(law.names) + 4  # the factor, the noise's scale, kind and length

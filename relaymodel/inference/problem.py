@@ -1,5 +1,6 @@
 """The relay model as a regression, and where to start it."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,6 +19,9 @@ Array = NDArray[np.float64]
 
 LONGEST = 10**6
 """Longest prompt of a fit."""
+
+AT_ONCE = 256
+"""Sets of parameters whose curves are kept in memory at once."""
 
 
 def relay_problem(
@@ -40,7 +44,7 @@ def relay_problem(
         tiled = {name: np.tile(value, B) for name, value in values.items()}
         given = np.repeat(depths, M)
         depth = np.where(np.isnan(given), tiled["depth"], given)
-        log = shape.log_influence(tiled["relay"], depth, tiled["position"], tiled["bias"]) + offset
+        log = shape.log_influence(**{**tiled, "depth": depth}) + offset
         return cells.over(log.reshape(-1, B, M))
 
     low, high = coordinates.bounds
@@ -63,7 +67,8 @@ def _cached(prompt: int, t: bytes) -> Shape:
 def starting_points(problem: Problem, coordinates: Coordinates, count: int = 3) -> list[Array]:
     """Return the best points (p,) of a grid, under white noise, that are not next to each other."""
     grid = coordinates.grid()
-    residual = problem.y[..., None] - problem.means(grid)
+    parts = np.array_split(grid, math.ceil(grid.shape[1] / AT_ONCE), axis=1)
+    residual = problem.y[..., None] - np.concatenate([problem.means(part) for part in parts], axis=-1)
     weights = problem.cells.weights[:, None, None]
     if problem.free:
         residual = residual - np.mean(weights * residual, axis=0)

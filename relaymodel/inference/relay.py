@@ -12,7 +12,7 @@ from relaymodel.display import table
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.gls import LEVEL, misfit
 from relaymodel.inference.noise import Noise
-from relaymodel.inference.parameters import BOUNDS, Coordinates, outward, slope
+from relaymodel.inference.parameters import BOUNDS, Coordinates, bounded, outward, slope
 from relaymodel.inference.pool import deviations, pool
 from relaymodel.inference.problem import prompt_of, relay_problem, starting_points
 from relaymodel.inference.regression import Problem, Solution, fixed, profile, shifts, solve
@@ -20,6 +20,7 @@ from relaymodel.inference.shape import Shape
 from relaymodel.inference.spline import smooth
 from relaymodel.inference.window import window
 from relaymodel.model import RelayModel
+from relaymodel.simulation.headgrid import LARGEST_GRID
 
 Array = NDArray[np.float64]
 
@@ -39,15 +40,13 @@ class RelayFit:
 
     Attributes
     ----------
-    relay, depth, position, bias
-        `Estimate` of the relay strength and position exponent of each layer, of the effective number of layers, and of
-        the prompt-key bias beta.  For layers fitted at once, `depth` is held at that of the deepest.
+    relay, depth, position, bias, recency, sink
+        `Estimate` of the relay strength, position and recency exponent and sink of each layer, of the effective number
+        of layers, and of the prompt-key bias beta.  For layers fitted at once, `depth` is held at that of the deepest.
     amplitude
         `Estimate` of the distance per unit of D for each curve.
     covariance, names
         Shape (p, p): covariance of the parameters `names` that were fitted, the factors left out.
-    trade_off
-        Correlation of relay strength and depth, in logarithms; None unless both were fitted.
     scatter
         Standard deviation of one point's log D about the fit (of the first curve), and
     correlation_length
@@ -69,10 +68,11 @@ class RelayFit:
     depth: Estimate
     position: Estimate
     bias: Estimate
+    recency: Estimate
+    sink: Estimate
     amplitude: tuple[Estimate, ...]
     names: tuple[str, ...]
     covariance: Array
-    trade_off: float | None
     scatter: float
     correlation_length: float
     p_value: float
@@ -104,35 +104,59 @@ class RelayFit:
         return table("Relay model", [*rows, *self.provenance.items()])
 
     @property
+    def trade_off(self) -> float | None:
+        """Correlation of relay strength and depth; None unless both were fitted."""
+        return self.correlations.get(("relay", "depth"))
+
+    @property
+    def correlations(self) -> dict[tuple[str, str], float]:
+        """Correlation of each two fitted parameters."""
+        error = np.sqrt(np.diag(self.covariance))
+        return {
+            (a, b): float(self.covariance[i, j] / max(error[i] * error[j], np.finfo(float).tiny))
+            for j, b in enumerate(self.names)
+            for i, a in enumerate(self.names[:j])
+        }
+
+    @property
     def identifiability(self) -> str:
         """What the curve can and cannot tell, in a sentence or two."""
         loose = [name for name in self.names if not getattr(self, name).identified]
         parts = []
+        if "sink" in loose and self.sink.upper < BOUNDS["sink"][1]:
+            loose.remove("sink")
+            parts.append(f"sink is at most {self.sink.upper:.2g}")
         if loose:
             verb = "is" if len(loose) == 1 else "are"
-            parts.append(f"{' and '.join(loose)} {verb} not determined by this window")
-        if self.trade_off is not None and abs(self.trade_off) > 0.9:
-            parts.append(
-                f"strength and depth trade off (correlation {self.trade_off:.3f}); hold one of them, or fit more layers"
-            )
+            parts.insert(0, f"{' and '.join(loose)} {verb} not determined by this window")
+        for (a, b), correlation in self.correlations.items():
+            if abs(correlation) > 0.9:
+                more = ", or fit more layers" if (a, b) == ("relay", "depth") else ""
+                parts.append(f"{a} and {b} trade off (correlation {correlation:.3f}); hold one of them{more}")
         return "; ".join(parts) or "all fitted parameters are determined"
 
-    def predict(self, t: ArrayLike, *, curve: int = 0) -> Array:
-        """Return the fitted distance at t (T,), of the curve with this index."""
-        return self.amplitude[curve].value * np.exp(self._log(t, curve))
+    def predict(self, t: ArrayLike, *, curve: int = 0, bias: float | None = None) -> Array:
+        """Return the fitted distance at t (T,), of the curve with this index; with `bias`, under that prompt-key bias.
 
-    def local_exponent(self, t: ArrayLike, *, curve: int = 0) -> Array:
-        """Return -dlog D/dlog t of the fitted model at t (T,)."""
+        What a bias does follows from the other parameters: fitted to a curve at one, the model predicts others.
+        """
+        return self.amplitude[curve].value * np.exp(self._log(t, curve, bias))
+
+    def local_exponent(self, t: ArrayLike, *, curve: int = 0, bias: float | None = None) -> Array:
+        """Return -dlog D/dlog t of the fitted model at t (T,), as `predict` does."""
         at, step = series("t", t), 1e-3
-        return (self._log(at * np.exp(-step), curve) - self._log(at * np.exp(step), curve)) / (2 * step)
+        return (self._log(at * np.exp(-step), curve, bias) - self._log(at * np.exp(step), curve, bias)) / (2 * step)
 
-    def _log(self, t: ArrayLike, curve: int) -> Array:
+    def _log(self, t: ArrayLike, curve: int, bias: float | None) -> Array:
         at = series("t", t)
         order = np.argsort(at)
-        depth = self.layers[curve]
-        values = (self.relay.value, self.depth.value if depth is None else depth, self.position.value, self.bias.value)
+        values = {name: float(getattr(self, name).value) for name in BOUNDS}
+        if self.layers[curve] is not None:
+            values["depth"] = float(self.layers[curve] or 0)
+        if bias is not None:
+            values["bias"] = bounded("bias", bias)
         log = np.empty(at.size)
-        log[order] = Shape(self.prompt, at[order]).log_influence(*values)[:, 0]
+        log[order] = Shape(self.prompt, at[order]).log_influence(**values)[:, 0]
         return log
 
 
@@ -144,6 +168,8 @@ def fit(
     depth: float | None = None,
     position: float | None = 0,
     bias: float | None = 0,
+    recency: float | None = 0,
+    sink: float | None = 0,
     amplitude: float | None = None,
     t_min: float | None = None,
     t_max: float | None = None,
@@ -151,14 +177,18 @@ def fit(
 ) -> RelayFit:
     r"""Fit the relay model to a measured curve, to the curves of several pairs, or to those of all layers at once.
 
-    $$ \log \text{distance} = \log A + \log D(t; P, L, \lambda, g, \beta) + \text{noise} $$
+    $$ \log \text{distance} = \log A + \log D(t; P, L, \lambda, g, \beta, \gamma, \sigma) + \text{noise} $$
 
-    D is that of L equal layers with residual 1 (THEORY section 1), whose prompt keys weigh $(1 + t/P)^\beta$ times more
-    (section 7).  Parameters that are None are fitted, others held.  Starting points come from a grid.
+    D is that of L equal layers with residual 1 (THEORY section 1), of one head with a position and a recency exponent
+    and a sink (section 10), whose prompt keys weigh $(1 + t/P)^\beta$ times more (section 7).  Parameters that are None
+    are fitted, others held.  Starting points come from a grid.
 
     Strength and depth trade off: over a few decades many layers that relay little look much as few that relay much.
     Depth is therefore an *effective* one, a real number (D between two depths is interpolated), its interval and
     that of the strength come from the profile likelihood, and `identifiability` says what the window leaves open.
+    A recency does the same again: attention by distance is a weaker relay, of strength $(1-\gamma)\lambda$ at large t.
+    What tells it from few uniform layers is how D comes down from the first tokens, and best of all a bias: `predict`
+    says what the model fitted does under others.  A sink is a plateau, seen only where D comes near it.
 
     The noise is correlated along t in a way that is not known: all estimates are averages over a few dozen kinds,
     weighted by their restricted likelihood, and intervals are those of the mixture of Student's t.
@@ -172,8 +202,8 @@ def fit(
         strength, position and bias, and a factor of its own.
     prompt
         Prompt length P; by default the provenance entry `prompt` of the curve.
-    relay, depth, position, bias
-        Values to hold; None fits.  Ranges: 0.001 to 16, 1 to 64, -0.98 to 4, -1 to 3.
+    relay, depth, position, bias, recency, sink
+        Values to hold; None fits.  Ranges: 0.001 to 16, 1 to 64, -0.98 to 4, -1 to 3, -4 to 0.99, 0 to 4.
     amplitude
         None fits a factor for each curve; 1 is for distances in the prompts' own unit, such as `simulate` gives.
     t_min, t_max
@@ -187,7 +217,7 @@ def fit(
         For fewer than 6 points, or fewer than 3 more than parameters; `partial` is the slope.
     TypeError, ValueError
         For curves that are neither of the three, a prompt length that is not known, values outside their range, and t
-        beyond 1e14.
+        beyond 1e14, with a recency 2^40.
 
     Examples
     --------
@@ -205,16 +235,16 @@ def fit(
         used, layers = [window(pool(curves), t_min, t_max)], (None,)
         differing = deviations(used[0])
     P = prompt_of(used[0], prompt)
-    if used[0].t[-1] > LATEST_FITTED:
-        raise ValueError(f"t must be at most {LATEST_FITTED:g} in a fit, got {used[0].t[-1]:g}; choose t_max")
-    coordinates = Coordinates.of(relay=relay, depth=depth, position=position, bias=bias)
+    latest = LATEST_FITTED if recency == 0 else float(LARGEST_GRID)
+    if used[0].t[-1] > latest:
+        by = " with a recency" if recency != 0 else ""
+        raise ValueError(f"t must be at most {latest:g} in a fit{by}, got {used[0].t[-1]:g}; choose t_max")
+    coordinates = Coordinates.of(relay=relay, depth=depth, position=position, bias=bias, recency=recency, sink=sink)
     factor = None if amplitude is None else float(real("amplitude", amplitude))
     if factor is not None and factor <= 0:
         raise ValueError(f"amplitude must be positive, got {show(amplitude)}")
     if factor is not None and not coordinates.moving:
-        raise ValueError(
-            "one of relay, depth, position, bias, amplitude must be None, to be fitted, got values for all"
-        )
+        raise ValueError(f"one of {', '.join(BOUNDS)}, amplitude must be None, to be fitted, got values for all")
     problem = relay_problem(used, P, coordinates, layers, factor)
     noise = Noise.of(problem.cells)
     solution = solve(problem, noise, starting_points(problem, coordinates))
@@ -228,19 +258,11 @@ def fit(
     p = problem.size
     covariance = solution.covariance[:p, :p]
     p_value = _lack_of_fit(problem, solution)
-    correlation = None
-    if {"relay", "depth"} <= set(coordinates.moving):
-        i, j = coordinates.moving.index("relay"), coordinates.moving.index("depth")
-        correlation = float(covariance[i, j] / np.sqrt(covariance[i, i] * covariance[j, j]))
     return RelayFit(
-        relay=estimates["relay"],
-        depth=estimates["depth"],
-        position=estimates["position"],
-        bias=estimates["bias"],
+        **estimates,
         amplitude=_amplitudes(problem, solution, factor),
         names=tuple(coordinates.moving),
         covariance=covariance * np.outer(natural, natural),
-        trade_off=correlation,
         scatter=float(solution.scatter[0]),
         correlation_length=float(solution.weights @ noise.lengths),
         p_value=p_value,
@@ -299,7 +321,7 @@ def _robust(
         y = np.empty_like(problem.y)
         for b, (curve, layer) in enumerate(zip(curves, layers, strict=True)):
             depth = values["depth"] if layer is None else float(layer)
-            line = shape.log_influence(values["relay"], depth, values["position"], values["bias"])[:, 0]
+            line = shape.log_influence(**{**values, "depth": depth})[:, 0]
             line += solution.factors[b] + (0.0 if amplitude is None else np.log(amplitude))
             residual = np.log(curve.distance) - line
             if problem.free:  # outliers may have moved the factor
@@ -325,19 +347,17 @@ def _lack_of_fit(problem: Problem, solution: Solution) -> float:
 
 
 def _estimates(problem: Problem, noise: Noise, solution: Solution, coordinates: Coordinates) -> dict[str, Estimate]:
-    """Return all four parameters."""
+    """Return all parameters."""
     estimates = {name: Estimate(v, 0.0, v, v, fitted=False) for name, v in coordinates.held.items()}
     for i, name in enumerate(coordinates.moving):
         low, high = profile(problem, noise, solution, i)
         tight = 1e-6 * (problem.high[i] - problem.low[i])
         value = float(outward(name, solution.theta[i]))
-        estimates[name] = Estimate(
-            value=value,
-            stderr=float(np.sqrt(solution.covariance[i, i])) * slope(name, value),
-            lower=float(outward(name, np.array(low))),
-            upper=float(outward(name, np.array(high))),
-            identified=bool(low > problem.low[i] + tight and high < problem.high[i] - tight),
-        )
+        inside = low > problem.low[i] + tight, high < problem.high[i] - tight
+        ends = [float(outward(name, np.array(end))) for end in (low, high)]
+        lower, upper = (end if within else bound for end, within, bound in zip(ends, inside, BOUNDS[name], strict=True))
+        stderr = float(np.sqrt(solution.covariance[i, i])) * slope(name, value)
+        estimates[name] = Estimate(value, stderr, lower, upper, identified=all(inside))
     return estimates
 
 
@@ -363,4 +383,5 @@ def _model(problem: Problem, noise: Noise, solution: Solution, coordinates: Coor
         theta[i] = np.log(max(1.0, np.rint(np.exp(theta[i]))))
         theta = fixed(problem, noise, solution, theta, i)
     values = {name: float(v[0]) for name, v in coordinates.values(theta[:, None]).items()}
-    return RelayModel.uniform(prompt, max(1, round(values["depth"])), values["relay"], 1, values["position"])
+    depth, bare = max(1, round(values["depth"])), ("relay", "position", "recency", "sink")
+    return RelayModel.uniform(prompt, depth, residual=1, **{name: values[name] for name in bare})

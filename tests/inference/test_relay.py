@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from relaymodel import Curve, RelayModel, influence, local_exponent
+from relaymodel import Curve, PromptBias, RelayModel, influence, local_exponent, simulate
 from relaymodel.inference import (
     UnderdeterminedError,
     fit,
@@ -38,6 +38,52 @@ class TestFit:
         assert found.bias.value == pytest.approx(beta, abs=1e-5)
         assert found.relay.value == pytest.approx(0.5, rel=1e-5)
         assert not found.amplitude[0].fitted
+
+    @pytest.mark.parametrize(("recency", "sink"), [(0.7, 0), (-1.0, 0), (0.5, 0.02)])
+    def test_recency_and_sink(self, recency, sink):
+        model = RelayModel.uniform(64, 6, 0.5, recency=recency, sink=sink)
+        t = np.geomspace(16, 1024, 24).round()
+        found = fit(Curve(t, 3 * influence(model, t)), prompt=64, depth=6, recency=None, sink=None if sink else 0)
+        assert found.recency.value == pytest.approx(recency, abs=1e-5)
+        assert found.relay.value == pytest.approx(0.5, rel=1e-5)
+        assert found.sink.value == pytest.approx(sink, rel=1e-4)
+        assert found.names == ("relay", "recency", "sink")[: 3 if sink else 2]
+        assert "relay and recency trade off" in found.identifiability
+        assert found.model.layers[0].recency == found.recency.value
+        assert found.model.layers[0].sink == found.sink.value
+        # fitted without a bias, it predicts curves under others
+        for bias in (1, 2.5):
+            simulated = simulate(model, 1024, bias=PromptBias(bias), samples=t)
+            assert found.predict(t, bias=bias) == pytest.approx(3 * simulated.distance, rel=1e-6)
+
+    def test_without_recency_a_bias_is_not_predicted(self, rng):
+        # noise leaves strength and recency open along a line, on which all models do the same under a bias
+        model = RelayModel.uniform(64, 12, 0.2, recency=0.7)
+        t = np.geomspace(16, 1024, 32).round()
+        curve = Curve(t, influence(model, t) * np.exp(0.01 * rng.standard_normal(32)))
+        free, uniform = fit(curve, prompt=64, depth=12, recency=None), fit(curve, prompt=64, depth=12)
+        assert free.recency.upper - free.recency.lower > 0.1
+        biased = simulate(model, 1024, bias=PromptBias(2), samples=t).distance
+        wrong = [np.abs(np.log(found.predict(t, bias=2) / biased)).max() for found in (free, uniform)]
+        assert wrong[0] < 0.03 < 0.2 < wrong[1]
+
+    def test_a_sink_that_is_not_there_is_bounded(self, rng):
+        found = fit(curve_of(4, 0.5, wiggle=0.01 * rng.standard_normal(SPARSE.size)), depth=4, sink=None)
+        assert found.sink.lower == 0 < found.sink.upper < 0.01
+        assert not found.sink.identified
+        assert f"sink is at most {found.sink.upper:.2g}" in found.identifiability
+
+    def test_recencies_are_fitted_within_bounds(self):
+        curve = curve_of(2, 0.5)
+        with pytest.raises(ValueError, match="recency must be None, to be fitted, or -4 to 0.99, got 0.999"):
+            fit(curve, recency=0.999)
+        with pytest.raises(ValueError, match="sink must be None, to be fitted, or 0 to 4, got -1"):
+            fit(curve, sink=-1)
+        far = Curve(np.geomspace(16, 1e13, 30), np.geomspace(1, 1e-9, 30), provenance={"prompt": "64"})
+        with pytest.raises(ValueError, match="in a fit with a recency, got 1e"):
+            fit(far, recency=None)
+        with pytest.raises(ValueError, match="bias must be None, to be fitted, or -1 to 3, got 9"):
+            fit(curve, depth=2).predict([100.0], bias=9)
 
     def test_prediction_and_exponent(self):
         found = fit(curve_of(6, 0.5))
