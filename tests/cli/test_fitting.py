@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
-from relaymodel import Curve
+from relaymodel import Curve, RelayModel, influence
 from relaymodel.cli import main
 from relaymodel.curve import read_curves
 from tests.inference.curves import DATA, SPARSE, curve_of
@@ -36,6 +36,15 @@ class TestCommand:
         assert table.t[0] == SPARSE[SPARSE >= 16][0]
         head = next(l for l in (tmp_path / "out.csv").read_text().splitlines() if not l.startswith("#"))
         assert head == "t,distance,fit,local_exponent"
+
+    def test_recency_and_sink(self, run, tmp_path):
+        t = np.geomspace(16, 1024, 16).round()
+        model = RelayModel.uniform(64, 4, 0.5, recency=0.7, sink=0.01)
+        Curve(t, influence(model, t)).to_csv(tmp_path / "c.csv")
+        code, out, err = run("fit c.csv --prompt 64 --depth 4 --recency fit --sink 0.01")
+        assert code == 0, err
+        assert "recency      0.7 (95 %: 0.7 to 0.7)" in out
+        assert "sink         0.01 (held)" in out
 
     def test_json(self, run, tmp_path):
         curve_of(6, 0.5).to_csv(tmp_path / "c.csv")
