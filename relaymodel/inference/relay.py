@@ -259,7 +259,12 @@ def fit(
     covariance = solution.covariance[:p, :p]
     p_value = _lack_of_fit(problem, solution)
     return RelayFit(
-        **estimates,
+        relay=estimates["relay"],
+        depth=estimates["depth"],
+        position=estimates["position"],
+        bias=estimates["bias"],
+        recency=estimates["recency"],
+        sink=estimates["sink"],
         amplitude=_amplitudes(problem, solution, factor),
         names=tuple(coordinates.moving),
         covariance=covariance * np.outer(natural, natural),
