@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 LONGEST = 10**6
 """Longest prompt of a fit."""
 
-AT_ONCE = 256
+SETS_AT_ONCE = 256
 """Sets of parameters whose curves are kept in memory at once."""
 
 
@@ -67,7 +67,7 @@ def _cached(prompt: int, t: bytes) -> Shape:
 def starting_points(problem: Problem, coordinates: Coordinates, count: int = 3) -> list[Array]:
     """Return the best points (p,) of a grid, under white noise, that are not next to each other."""
     grid = coordinates.grid()
-    parts = np.array_split(grid, math.ceil(grid.shape[1] / AT_ONCE), axis=1)
+    parts = np.array_split(grid, math.ceil(grid.shape[1] / SETS_AT_ONCE), axis=1)
     residual = problem.y[..., None] - np.concatenate([problem.means(part) for part in parts], axis=-1)
     weights = problem.cells.weights[:, None, None]
     if problem.free:
