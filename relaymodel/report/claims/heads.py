@@ -12,7 +12,7 @@ from relaymodel.report.claim import Verdict, Workspace, claim
 from relaymodel.simulation import simulate
 
 RECENCIES = (-1.0, 0.0, 0.5, 0.7, 0.9)
-WINDOW = (16.0, 2048.0)
+SPAN = (16.0, 2048.0)
 
 
 @claim("Attention that favours near keys has a larger exponent at every t, and the same limit, 1", section="10")
@@ -20,7 +20,7 @@ def recency_raises_the_exponent(workspace: Workspace) -> Verdict:
     """Order exact exponents by recency, fit the window, and extrapolate from t = 1e300."""
     far = np.array([1e100, 1e200, 1e300])
     everywhere = np.concatenate([np.geomspace(1, 1e12, 300), far])
-    inside = (everywhere >= WINDOW[0]) & (everywhere <= WINDOW[1])
+    inside = (everywhere >= SPAN[0]) & (everywhere <= SPAN[1])
     rows, ordered, apart, worst, agree = [], True, math.inf, 0.0, 0.0
     for depth in (2, 6, 12):
         models = {recency: RelayModel.uniform(64, depth, 0.5, recency=recency) for recency in RECENCIES}
@@ -31,7 +31,7 @@ def recency_raises_the_exponent(workspace: Workspace) -> Verdict:
         for (recency, model), alpha in zip(models.items(), alphas, strict=True):
             # alpha is a series in 1/log t, known at three far t to 1e-12: its value at 1/log t = 0
             limit = float(np.polyfit(1 / np.log(far), alpha[-3:], 2)[-1])
-            curve = simulate(model, int(WINDOW[1]), samples=64).window(t_min=WINDOW[0])
+            curve = simulate(model, int(SPAN[1]), samples=64).window(t_min=SPAN[0])
             fitted = -float(np.polyfit(np.log(curve.t), np.log(curve.distance), 1)[0])
             agree = max(agree, float(np.abs(curve.distance / influence(model, curve.t) - 1).max()))
             rows.append((depth, recency, 1 - recency, fitted, float(alpha[-1]), limit))
