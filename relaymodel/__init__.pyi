@@ -24,6 +24,7 @@ from .report import reproduce as reproduce
 from .simulation import PromptBias as PromptBias
 from .simulation import Reminders as Reminders
 from .simulation import simulate as simulate
+from .simulation import token_weights as token_weights
 
 __version__: str
 __bibtex__: str

@@ -49,6 +49,7 @@ class SymbolicHeads:
 
 def heads_of(model: RelayModel) -> tuple[SymbolicHeads, ...]:
     """Return the layers of a model of any heads with their exact values as SymPy rationals."""
+    model.demand_solvable()
 
     def exact(value: Any) -> sympy.Expr:
         return sympy.Rational(Fraction(value))

@@ -206,7 +206,7 @@ def token_influence(model: RelayModel, source: Array, target: Array) -> Sums:
                 terms = contour.weights * exponential(a, span, contour.nodes)
                 unit = np.ldexp(own[part], contour.exponent)
                 value[here[part]] = root[part] * (root[part] * (unit * terms.imag.sum(axis=1)))
-                size[here[part]] = root[part] * (root[part] * (unit * np.abs(terms) @ contour.doubt))
+                size[here[part]] = root[part] * (root[part] * (unit * (np.abs(terms) @ contour.doubt)))
     plateau = np.where(source == 1, float(model.plateau), 0.0)
     value = value + plateau
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -92,6 +92,7 @@ class Symbol:
 @lru_cache(maxsize=256)
 def symbol(model: RelayModel) -> Symbol:
     """Return the symbol of a model's heads and residuals, which is all but its sinks."""
+    model.demand_solvable()
     layers = []
     for layer in model.layers:
         strengths: dict[tuple[Fraction, Fraction], Fraction] = {}

@@ -207,9 +207,10 @@ def _paths(model: RelayModel, by_residues: Path, by_contours: Path) -> list[tupl
 
 
 def check_model(model: object) -> None:
-    """Raise `TypeError` unless `model` is a `RelayModel`."""
+    """Raise `TypeError` unless `model` is a `RelayModel`, `ValueError` if it is outside the solvable class."""
     if not isinstance(model, RelayModel):
         raise TypeError(f"model must be a RelayModel, got {show(model)}")
+    model.demand_solvable()
 
 
 def _promised(sums: residues.Sums, depth: int, *, exponent: bool = False) -> NDArray[np.bool_]:

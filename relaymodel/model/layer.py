@@ -7,10 +7,14 @@ from itertools import tee
 
 from relaymodel.checks import Number, real, show
 
+OUTSIDE = (
+    "decay must be 1 for exact values, got {}: a head that decays with distance shares no eigenvectors with others; "
+    "simulate and token_weights take it"
+)
 MOST_FACTORS = 100_000  # factors of an eigenvalue: beyond, the exact fraction helps nobody
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Head:
     r"""One attention head: keys weighed by their position and by their distance (THEORY sections 1 and 10).
 
@@ -28,6 +32,10 @@ class Head:
     recency
         Recency exponent $\gamma < 1$: $\gamma > 0$ favours near keys, $\gamma < 0$ far ones; 0 is attention by
         position alone.  $\gamma \to 1$ leaves the token itself, which is the layer's residual.
+    decay
+        Factor r in (0, 1] for each token between key and query, weights $r^{n-s}$, instead of position and recency: the
+        linear bias of ALiBi with slope $-\log r$.  Below 1 a head has a scale of its own and is outside the exactly
+        solvable class: `simulate`, `token_weights` and `RelayModel.differences` take it, exact values refuse it.
 
     Each may be int, float, `fractions.Fraction` or a NumPy scalar and keeps its exact value.
 
@@ -36,7 +44,7 @@ class Head:
     TypeError
         For strings, booleans and whatever else is not a real number.
     ValueError
-        For NaN, infinities, `position <= -1` and `recency >= 1`.
+        For NaN, infinities, `position <= -1`, `recency >= 1`, and a decay outside (0, 1] or beside the others.
 
     Examples
     --------
@@ -47,9 +55,10 @@ class Head:
     relay: Number
     position: Number = 0
     recency: Number = 0
+    decay: Number = 1
 
     def __post_init__(self) -> None:
-        for name in ("relay", "position", "recency"):
+        for name in ("relay", "position", "recency", "decay"):
             object.__setattr__(self, name, real(name, getattr(self, name)))
         if not self.position > -1:
             raise ValueError(
@@ -61,6 +70,13 @@ class Head:
                 f"recency must be less than 1, got {show(self.recency)}; "
                 "as it tends to 1 a head attends to the token itself alone, which belongs to residual"
             )
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay must be above 0 and at most 1, got {show(self.decay)}")
+        if self.decay < 1 and (self.position != 0 or self.recency != 0):
+            raise ValueError(
+                f"decay must be 1 with a position or recency, got {show(self.decay)} beside position="
+                f"{show(self.position)}, recency={show(self.recency)}; make it another Head"
+            )
 
     def means(self, values: Iterable[Number]) -> Iterator[Fraction]:
         r"""Yield the weighted mean of $x_1, \dots, x_n$ for n = 1, 2, ..., exactly.
@@ -70,6 +86,12 @@ class Head:
         weights relative to the first, whose row sum is $(2+g-\gamma)_{n-1}/(n-1)!$: O(n) operations a value.
         """
         g, delta = Fraction(self.position), 1 - Fraction(self.recency)
+        if self.decay < 1:
+            r, weighted, weight = Fraction(self.decay), Fraction(0), Fraction(0)
+            for value in values:
+                weighted, weight = r * weighted + Fraction(value), r * weight + 1
+                yield weighted / weight
+            return
         if delta == 1:
             mean = Fraction(0)
             for n, value in enumerate(values, start=1):
@@ -91,11 +113,15 @@ class Head:
         r"""Return $E[u^{n-1}] = \frac{\Gamma(2+g-\gamma)\,\Gamma(n+g)}{\Gamma(1+g)\,\Gamma(n+1+g-\gamma)}$, exactly.
 
         For a whole $\gamma$ it is a rational function, and n any real number other than a pole; otherwise it is
-        rational at integers n, up to 100 000.
+        rational at integers n, up to 100 000.  A head with a decay has it at n = 1 only.
 
         >>> Head(1, recency=Fraction(1, 2)).eigenvalue(3)
         Fraction(8, 15)
         """
+        if self.decay < 1:
+            if n == 1:
+                return Fraction(1)
+            raise ValueError(OUTSIDE.format(show(self.decay)))
         z, g, delta = Fraction(real("n", n)), Fraction(self.position), 1 - Fraction(self.recency)
         product = Fraction(1)
         if delta.denominator == 1:
@@ -113,14 +139,23 @@ class Head:
             product *= (j + g) / (j + g + delta)
         return product
 
+    def __repr__(self) -> str:
+        shown = f"relay={self.relay!r}, position={self.position!r}, recency={self.recency!r}"
+        return f"Head({shown})" if self.decay == 1 else f"Head(relay={self.relay!r}, decay={self.decay!r})"
+
     def __str__(self) -> str:
         """Return the head as `parse_heads` reads it.
 
         >>> str(Head(0.3, recency=0.7))
         '0.3:recency=0.7'
         """
-        options = (("position", self.position), ("recency", self.recency))
-        return ":".join([str(self.relay), *(f"{name}={value}" for name, value in options if value != 0)])
+        return ":".join([str(self.relay), *(f"{name}={value}" for name, value in self.options.items())])
+
+    @property
+    def options(self) -> dict[str, Number]:
+        """What is not as in uniform attention, by name."""
+        usual = {"position": 0, "recency": 0, "decay": 1}
+        return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -216,8 +251,8 @@ class Layer:
 
     @property
     def plain(self) -> bool:
-        """Whether this is the layer of THEORY section 1: one head, recency 0, no sink."""
-        return len(self.heads) == 1 and self.heads[0].recency == 0 and self.sink == 0
+        """Whether this is the layer of THEORY section 1: one head, recency 0, decay 1, no sink."""
+        return len(self.heads) == 1 and not self.heads[0].options.keys() & {"recency", "decay"} and self.sink == 0
 
     @property
     def relays(self) -> bool:
@@ -245,7 +280,7 @@ class Layer:
         )
 
     def __repr__(self) -> str:
-        if len(self.heads) > 1:
+        if len(self.heads) > 1 or self.heads[0].decay != 1:
             parts = [("heads", self.heads), ("residual", self.residual), ("sink", self.sink)]
         else:
             parts = [("relay", self.relay), ("residual", self.residual), ("position", self.position)]

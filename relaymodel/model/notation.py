@@ -12,11 +12,12 @@ from relaymodel.checks import Number, real, show
 from relaymodel.model.layer import Head, Layer
 
 _NUMBER = re.compile(r"[+-]?(\d+(/\d+)?|(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\d+[eE][+-]?\d+)", re.ASCII)
+HEAD = ("relay", "position", "recency", "decay")
 _PLUS = re.compile(r"(?<![eE=:])\+")  # not the sign of an exponent or of a number
 
 
 def parse_heads(text: str) -> tuple[Head, ...]:
-    """Return the heads of a layer from text: `relay[:position=G][:recency=C]`, several joined by `+`.
+    """Return the heads of a layer from text: `relay[:position=G][:recency=C][:decay=R]`, several joined by `+`.
 
     Numbers are integers, decimals or fractions such as 1/3.
 
@@ -38,9 +39,10 @@ def parse_heads(text: str) -> tuple[Head, ...]:
         values: dict[str, Number] = {"relay": _number("relay", relay, text)}
         for option in options:
             name, equals, value = (piece.strip() for piece in option.partition("="))
-            if name not in ("position", "recency") or not equals:
+            if name not in HEAD[1:] or not equals:
                 raise ValueError(
-                    f"heads must be relay[:position=G][:recency=C], joined by +, got {show(option)} in {show(text)}"
+                    f"heads must be relay[:position=G][:recency=C][:decay=R], joined by +, got {show(option)} in "
+                    f"{show(text)}"
                 )
             if name in values:
                 raise ValueError(f"heads must give {name} once for each head, got {show(part.strip())}")
@@ -59,7 +61,7 @@ def describe_layers(layers: Iterable[Layer]) -> str:
 
 
 def _describe(layer: Layer) -> str:
-    if len(layer.heads) > 1:
+    if len(layer.heads) > 1 or layer.heads[0].decay != 1:
         entries: dict[str, object] = {"heads": "+".join(map(str, layer.heads)), "residual": layer.residual}
     else:
         entries = {"relay": layer.relay, "residual": layer.residual, "position": layer.position}
@@ -81,7 +83,7 @@ def _number(name: str, text: str, whole: str) -> Number:
 
 def layer_as_dict(layer: Layer) -> dict[str, Any]:
     """Return a layer as a dictionary of numbers and, for fractions, text; what has its default is left out."""
-    if len(layer.heads) == 1:
+    if len(layer.heads) == 1 and layer.heads[0].decay == 1:
         entry = _head_as_dict(layer.heads[0])
     else:
         entry = {"heads": [_head_as_dict(head) for head in layer.heads]}
@@ -100,19 +102,14 @@ def layer_from_dict(entry: object) -> Layer:
         return Layer(**values)
     if isinstance(heads, str) or not isinstance(heads, Sequence):
         raise TypeError(f"heads must be a list, got {show(heads)}")
-    known = ("relay", "position", "recency")
     return Layer(
         **values,
-        heads=[Head(**{k: _exact(k, v) for k, v in _fields("heads", head, known).items()}) for head in heads],
+        heads=[Head(**{k: _exact(k, v) for k, v in _fields("heads", head, HEAD).items()}) for head in heads],
     )
 
 
 def _head_as_dict(head: Head) -> dict[str, Any]:
-    entry = {"relay": _plain(head.relay)}
-    for name, value in (("position", head.position), ("recency", head.recency)):
-        if value != 0:
-            entry[name] = _plain(value)
-    return entry
+    return {name: _plain(value) for name, value in {"relay": head.relay, **head.options}.items()}
 
 
 def _fields(name: str, entry: object, known: Sequence[str]) -> dict[str, Any]:

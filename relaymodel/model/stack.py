@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from relaymodel.checks import Number, positive_integer, show
-from relaymodel.model.layer import Layer
+from relaymodel.model.layer import OUTSIDE, Layer
 from relaymodel.model.notation import layer_as_dict, layer_from_dict
 
 
@@ -112,6 +112,20 @@ class RelayModel:
                     f"{caller} needs layers of one head with recency 0 and sink 0, got "
                     f"{' '.join(repr(layer).split())} in layer {i + 1}"
                 )
+
+    def demand_solvable(self) -> None:
+        """Raise `ValueError` if a head has a decay, which puts it outside the exactly solvable class.
+
+        >>> from relaymodel import Head
+        >>> RelayModel(64, [Layer(heads=[Head(0.5, decay=0.9)])]).demand_solvable()
+        Traceback (most recent call last):
+        ValueError: decay must be 1 for exact values, got 0.9: a head that decays with distance shares no eigenvectors
+        with others; simulate and token_weights take it
+        """
+        for layer in self.layers:
+            for head in layer.heads:
+                if head.decay < 1:
+                    raise ValueError(OUTSIDE.format(show(head.decay)))
 
     @cached_property
     def rational(self) -> tuple[tuple[Fraction, Fraction, Fraction], ...]:

@@ -6,6 +6,7 @@ from relaymodel.simulation.recursion import Layout
 from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
 from relaymodel.simulation.run import Simulation, expected_seconds, simulate, stream
 from relaymodel.simulation.state import SimulationState
+from relaymodel.simulation.weights import token_weights
 
 __all__ = [
     "ConstantShare",
@@ -23,4 +24,5 @@ __all__ = [
     "scalable_softmax",
     "simulate",
     "stream",
+    "token_weights",
 ]

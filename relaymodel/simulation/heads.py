@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 
-from relaymodel.checks import Number, show
-from relaymodel.model import RelayModel
+from relaymodel.checks import show
+from relaymodel.model import Head, RelayModel
 from relaymodel.simulation.inputs import Floats, Integers, reminded
 from relaymodel.simulation.kernels import LONGEST_RUN, Kernel
 from relaymodel.simulation.recursion import Layout, as_float
@@ -97,7 +97,7 @@ class HeadRecursion:
                 f"prompt + steps must be at most 2^40 with a recency, or a bias behind a position exponent, got "
                 f"{show(model.prompt + steps)}; use influence instead"
             )
-        kernels = [[_kernel(i, head.position, head.recency) for head in l.heads] for i, l in enumerate(model.layers)]
+        kernels = [[kernel_of(i, head) for head in l.heads] for i, l in enumerate(model.layers)]
         self.kernels = list(dict.fromkeys(kernel for layer in kernels for kernel in layer))
         counts = dict.fromkeys(self.kernels, 2 if bias is not None else 0)  # weights of prompt and of continuation
         self.layers = []
@@ -184,12 +184,13 @@ class HeadRecursion:
             return weight, 1 / (v + rest), 1 / (1 + rest / v)
 
 
-def _kernel(layer: int, position: Number, recency: Number) -> Kernel:
-    g, order = Fraction(position), 1 - Fraction(recency)
+def kernel_of(layer: int, head: Head) -> Kernel:
+    """Return the kernel of a head of a layer, or say what is too steep for a recursion of numbers."""
+    g, order = Fraction(head.position), 1 - Fraction(head.recency)
     for name, value, most in (("position", g, LARGEST_HEAD_POSITION), ("-recency", order - 1, LARGEST_HEAD_POSITION)):
         if value > most:
             raise ValueError(
                 f"{name} must be at most {most} in a simulation of heads with a recency or a bias, got "
                 f"{show(float(value))} in layer {layer}; use influence instead"
             )
-    return Kernel(g, order)
+    return Kernel(g, order, float(head.decay))

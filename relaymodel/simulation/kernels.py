@@ -75,19 +75,25 @@ def exponentials(order: Fraction) -> Exponentials:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The weights of a head with position exponent g and order delta = 1 - gamma, without its relay strength."""
+    """The weights of a head with position exponent g and order delta = 1 - gamma, without its relay strength.
+
+    With a decay r below 1 (g = 0, delta = 1) they are $r^d$: one exponential and no sum.
+    """
 
     position: Fraction
     order: Fraction
+    decay: float = 1.0
 
     @property
     def sums(self) -> int:
         """m, the running sums."""
-        return math.floor(self.order)
+        return math.floor(self.order) if self.decay == 1 else 0
 
     @property
     def exponentials(self) -> Exponentials | None:
         """The exponentials of the kernel of order f, None if f = 0."""
+        if self.decay < 1:
+            return Exponentials(np.array([-math.log(self.decay)]), np.ones(1))
         f = self.order - self.sums
         return exponentials(f) if f else None
 
@@ -99,7 +105,17 @@ class Kernel:
     def near(self, count: int) -> Array:
         """Return the kernel of order f at distances 0..count-1."""
         d = np.arange(1.0, count)
+        if self.decay < 1:
+            with np.errstate(under="ignore"):
+                return np.asarray(self.decay ** np.arange(count), dtype=np.float64)
         return np.concatenate([[1.0], np.cumprod((d - 1 + float(self.order - self.sums)) / d)])
+
+    def at(self, count: int) -> Array:
+        """Return the whole kernel, of order delta, at distances 0..count-1."""
+        if self.decay < 1:
+            return self.near(count)
+        d = np.arange(1.0, count)
+        return np.concatenate([[1.0], np.cumprod((d - 1 + float(self.order)) / d)])
 
     def weights(self, s: Array) -> Array | None:
         r"""Return $w_s = \Gamma(s+g)/\Gamma(s)$; None stands for 1."""
@@ -109,8 +125,10 @@ class Kernel:
         r"""Return the sum of all weights on position n.
 
         $\frac{\Gamma(1+g)}{\Gamma(1+g+\delta)} \frac{\Gamma(n+g+\delta)}{\Gamma(n)}$; after some of the sums `order`
-        stands in for delta.
+        stands in for delta.  With a decay it is $(1-r^n)/(1-r)$.
         """
+        if self.decay < 1:
+            return np.asarray(np.expm1(n * math.log(self.decay)) / np.expm1(math.log(self.decay)))
         a = self.position + (self.order if order is None else order)
         front = math.exp(math.lgamma(1 + float(self.position)) - math.lgamma(1 + float(a)))
         return front * rising(n, float(a))
@@ -118,6 +136,8 @@ class Kernel:
     def behind(self, prompt: int) -> tuple[Array, Array]:
         """Return the exponentials' states and the sums behind a prompt of ones, shapes (J,) and (m,)."""
         f, end = self.order - self.sums, np.array([float(prompt)])
+        if self.decay < 1:
+            return self.total(end), np.zeros(0)
         sums = np.array([self.total(end, f + i)[0] for i in range(1, self.sums + 1)])
         rates = np.zeros(0) if self.exponentials is None else self.exponentials.rates
         if prompt <= EXACT:

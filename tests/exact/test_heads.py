@@ -296,3 +296,14 @@ def test_balls_say_where_no_contour_falls_fast_enough(position):
     for evaluate in (influence_ball, local_exponent_ball):
         with pytest.raises(PrecisionError, match="falls too slowly"):
             evaluate(model, 1e-6)
+
+
+def test_many_weights_at_once_are_each_alone():
+    """A contour serves many sources at once, in parts; single ones are balls."""
+    layers = [Layer(heads=[Head(0.5, recency=0.7), Head(0.2, 0.5, -1)])] * 3
+    model = RelayModel(1, layers)
+    s = np.unique(np.geomspace(1, 30_000, 700).astype(int))
+    found = token_influence(model, s, 30_000)
+    for i in range(0, s.size, 41):
+        assert difference(found[i], token_influence_ball(model, int(s[i]), 30_000, 20)) < 1e-12
+    assert np.all(found > 0)
