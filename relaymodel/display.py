@@ -4,6 +4,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from xml.etree import ElementTree
 
 from relaymodel.checks import PLAIN_NUMBER, choice, one_line
 
@@ -25,6 +26,10 @@ LATEX = {
     "∞": r"$\infty$",
     "—": "--",
 }
+
+SCRIPTS = {"msub": "_", "munder": "_", "msup": "^", "mover": "^", "msubsup": "_^", "munderover": "_^", "mfrac": "/"}
+"""What joins the parts of such elements of MathML where all stands on one line."""
+RELATIONS = frozenset("=<>≤≥∼→≈")
 
 
 def figure(value: float, error: float) -> str:
@@ -133,6 +138,30 @@ def mathml(formula: str, *, display: bool = False) -> str:
         return LatexToMathML(fancy_error=False).convert_with_local_state(numbered, displaystyle=display)
     except LatexError as error:
         raise ValueError(f"formula must be LaTeX, got {formula!r}: {one_line(str(error))}") from None
+
+
+def plain(text: str) -> str:
+    r"""Return text whose formulas, between dollar signs, are written in characters that every terminal has.
+
+    >>> plain(r"$D \sim A\,t^{\beta-1}$, at most $10^{9.5}$, $\prod_l \lambda_l/2$, $\frac{1}{2}$")
+    'D ∼ A t^(β-1), at most 10^9.5, ∏_lλ_l/2, 1/2'
+    """
+
+    def written(node: ElementTree.Element) -> str:
+        parts = [written(child) for child in node]
+        if node.tag in SCRIPTS:
+            base, *scripts = (part if re.fullmatch(r"-?[\w.]*|\W", part) else f"({part})" for part in parts)
+            return base + "".join(map("".join, zip(SCRIPTS[node.tag], scripts, strict=True)))
+        sign = (node.text or " " * (node.tag == "mspace")).replace("−", "-")
+        whole = (f" {sign} " if sign in RELATIONS else sign) + "".join(parts)
+        return f"√({whole})" if node.tag == "msqrt" else whole
+
+    def replaced(found: re.Match[str]) -> str:
+        entities = re.sub(r"&(?!lt;|gt;|amp;)\w+;", " ", mathml(found[1]))  # such as &ApplyFunction;
+        words = " ".join(written(ElementTree.fromstring(entities)).split())
+        return words.replace("( ", "(")
+
+    return re.sub(r"\$(.+?)\$", replaced, text)
 
 
 def facts(known: Mapping[str, object]) -> str:

@@ -56,14 +56,13 @@ def test_formulas_are_closed():
 
 def test_the_claim_that_shows_how_to_add_one_holds(tmp_path, monkeypatch):
     text = (DOCS / "howto" / "claim.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    checks = []
-    monkeypatch.setattr("relaymodel.report.claim.CHECKS", checks)
+    code, _ = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    claims = []
+    monkeypatch.setattr("relaymodel.report.claim.CLAIMS", claims)
     exec(compile(code, "claim.md", "exec"), {})
-    (check,) = checks
-    verdict = check.run(Workspace(tmp_path))
-    assert verdict.passed, verdict.finding
-    assert (tmp_path / "data" / f"{check.run.__name__}.csv").exists()
+    (claim,) = (claim.checked(Workspace(tmp_path)) for claim in claims)
+    assert claim.passed, claim.finding
+    assert (tmp_path / "data" / f"{claim.check.__name__}.csv").exists()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -60,7 +60,7 @@ class Page:
 @pytest.mark.parametrize("name", PAGES)
 def test_the_snippets_of_a_page_run_in_order(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("relaymodel.report.claim.CHECKS", [])
+    monkeypatch.setattr("relaymodel.report.claim.CLAIMS", [])
     page = Page(name, capsys)
     for language, code in PAGES[name]:
         getattr(page, language)(code)

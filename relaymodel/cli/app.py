@@ -33,6 +33,7 @@ Try one of these first:
   relaymodel influence                      how the prompt's influence decays, with its local exponent
   relaymodel derive --depth 2 --steps       the closed form, derived step by step
   relaymodel simulate --csv curve.csv       the recursion itself; then: relaymodel exponent curve.csv
+  relaymodel explore curve.csv              a page with sliders, and your curve on it
   relaymodel measure untrained-numpy        the same on a real network, in a minute or so
   relaymodel reproduce --out report         the whole argument with figures, in about a minute
 

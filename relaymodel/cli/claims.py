@@ -28,6 +28,7 @@ def reproduce(
     code is 1 if a claim fails.
     """
     claim(out, force=force)
+    from relaymodel.display import plain
     from relaymodel.report import reproduce
 
     report = reproduce(
@@ -35,11 +36,14 @@ def reproduce(
     )
     written(out / "index.html")
     if json:
-        claims = [{"title": c.title, "finding": c.finding, "passed": bool(c.passed)} for c in report.claims]
+        claims = [
+            {"title": plain(c.title), "finding": plain(c.finding), "passed": bool(c.passed)} for c in report.claims
+        ]
         print_json({"passed": bool(report.passed), "claims": claims})
     else:
         for c in report.claims:
-            say(f"{'holds ' if c.passed else 'FAILS '}  {c.title}\n          {c.finding}")
+            say(f"{'holds ' if c.passed else 'FAILS '}  {plain(c.title)}\n          {plain(c.finding)}")
+        say(report.verdicts)
     return 0 if report.passed else 1
 
 

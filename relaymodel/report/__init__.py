@@ -10,9 +10,11 @@ from pathlib import Path
 
 import relaymodel.report.claims  # noqa: F401  (registers the checks)
 from relaymodel import files
+from relaymodel.display import plain
 from relaymodel.explore import write_page
-from relaymodel.report.claim import CHECKS, Claim, Workspace
+from relaymodel.report.claim import CLAIMS, Claim, Workspace
 from relaymodel.report.page import render
+from relaymodel.report.story import draw
 
 __all__ = ["Claim", "Report", "reproduce"]
 
@@ -32,9 +34,14 @@ class Report:
         """Whether every claim holds."""
         return all(claim.passed for claim in self.claims)
 
-    def __repr__(self) -> str:
+    @property
+    def verdicts(self) -> str:
+        """How many claims hold, in words."""
         good = sum(claim.passed for claim in self.claims)
-        return f"Report({good} of {len(self.claims)} claims hold, in {self.folder}, {self.seconds:.0f} s)"
+        return f"{good} of {len(self.claims)} claims hold"
+
+    def __repr__(self) -> str:
+        return f"Report({self.verdicts}, in {self.folder}, {self.seconds:.0f} s)"
 
 
 def reproduce(
@@ -81,32 +88,18 @@ def reproduce(
     """
     target = files.claim(out, overwrite=overwrite)
     start = time.perf_counter()
-    results = []
     given = {"model": model, "training": training}
     inputs = {name: str(value) for name, value in given.items() if value is not None}
-    checks = [check for check in CHECKS if check.needs is None or check.needs in inputs]
+    claims = [claim for claim in CLAIMS if claim.needs is None or claim.needs in inputs]
     with files.folder(target, overwrite=overwrite) as folder:
-        for done, check in enumerate(checks):
+        for done, claim in enumerate(claims):
             if progress is not None:
-                progress(done, len(checks), check.title)
-            began = time.perf_counter()
-            workspace = Workspace(folder, inputs)
-            verdict = check.run(workspace)
-            results.append(
-                Claim(
-                    check.title,
-                    check.section,
-                    bool(verdict.passed),
-                    verdict.finding,
-                    verdict.explanation,
-                    tuple(workspace.tables),
-                    tuple(workspace.images),
-                    time.perf_counter() - began,
-                )
-            )
-        report = Report(target, tuple(results), time.perf_counter() - start)
-        files.write_text(folder / "index.html", render(report.claims, folder, report.seconds))
+                progress(done, len(claims), plain(claim.title))
+            claims[done] = claim.checked(Workspace(folder, inputs))
+        report = Report(target, tuple(claims), time.perf_counter() - start)
+        draw(Workspace(folder))
+        files.write_text(folder / "index.html", render(report, folder))
         write_page(folder / "explore.html")
     if progress is not None:
-        progress(len(checks), len(checks), "done")
+        progress(len(claims), len(claims), "done")
     return report

@@ -1,8 +1,9 @@
 """What a claim is, how one is registered, and where it puts its figures and tables."""
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,36 +37,6 @@ class Image:
     caption: str
 
 
-@dataclass(frozen=True)
-class Claim:
-    """One statement of the theory, and what came of checking it.
-
-    Attributes
-    ----------
-    title, section
-        The statement, and the section of the theory it is from.
-    passed
-        The verdict.
-    finding
-        What was found, in one line with its figures.
-    explanation
-        What was done, in paragraphs: formulas between `$`, bold words between `**`, displayed formulas after `$$`.
-    tables, images
-        The numbers and pictures behind it.
-    seconds
-        How long it took.
-    """
-
-    title: str
-    section: str
-    passed: bool
-    finding: str
-    explanation: tuple[str, ...]
-    tables: tuple[DataTable, ...]
-    images: tuple[Image, ...]
-    seconds: float = 0.0
-
-
 @dataclass
 class Workspace:
     """The folder of one report, which a claim fills with tables and figures; and what the claims that ask get."""
@@ -93,38 +64,86 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the function that checks a claim returns."""
+    """What came of checking a claim.
+
+    Attributes
+    ----------
+    passed
+        Whether it holds.
+    finding
+        What was found, in one line with its figures.
+    explanation
+        What was done, in paragraphs; displayed formulas stand on lines of their own after `$$`.
+    """
 
     passed: bool
     finding: str
     explanation: tuple[str, ...]
 
 
+Check = Callable[[Workspace], Verdict]
+
+
 @dataclass(frozen=True)
-class Check:
-    """A registered claim: title, section, the function that checks it, and the input that it needs, if any."""
+class Claim:
+    """One statement of the theory, how it is checked, and, once it is, what came of it.
+
+    All words may hold formulas between `$`, and bold ones between `**`.
+
+    Attributes
+    ----------
+    title, section
+        The statement, and the section of the theory it is from.
+    check
+        The function that checks it.
+    needs
+        The input of `reproduce` without which it is left out, if any.
+    verdict, tables, images, seconds
+        What came of it: the verdict, the numbers and pictures behind it, and how long it took.
+    """
 
     title: str
     section: str
-    run: Callable[[Workspace], Verdict]
+    check: Check
     needs: str | None = None
+    verdict: Verdict | None = None
+    tables: tuple[DataTable, ...] = ()
+    images: tuple[Image, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was checked and holds."""
+        return self.verdict is not None and bool(self.verdict.passed)
+
+    @property
+    def finding(self) -> str:
+        """What was found."""
+        return "not checked" if self.verdict is None else self.verdict.finding
+
+    def checked(self, workspace: Workspace) -> "Claim":
+        """Return the claim with what comes of checking it in a fresh workspace."""
+        began = time.perf_counter()
+        verdict = self.check(workspace)
+        seconds = time.perf_counter() - began
+        return replace(
+            self, verdict=verdict, tables=tuple(workspace.tables), images=tuple(workspace.images), seconds=seconds
+        )
 
 
-CHECKS: list[Check] = []
+CLAIMS: list[Claim] = []
 """Every registered claim, in the order of the report."""
 
 
-def claim(
-    title: str, *, section: str, needs: str | None = None
-) -> Callable[[Callable[[Workspace], Verdict]], Callable[[Workspace], Verdict]]:
+def claim(title: str, *, section: str, needs: str | None = None) -> Callable[[Check], Check]:
     """Register a function as the check of a claim.
 
-    The function receives a `Workspace`, adds tables and images to it, and returns a `Verdict`.  This is all
-    there is to adding a row to the report.  With `needs` it is left out unless `reproduce` gets the input of that name.
+    The function receives a `Workspace`, adds tables and images to it, and returns a `Verdict`.  This is all there is to
+    adding a row to the report.  With `needs` it is left out unless `reproduce` gets the input of that name.
     """
 
-    def register(run: Callable[[Workspace], Verdict]) -> Callable[[Workspace], Verdict]:
-        CHECKS.append(Check(title, section, run, needs))
-        return run
+    def register(check: Check) -> Check:
+        CLAIMS.append(Claim(title, section, check, needs))
+        return check
 
     return register

@@ -15,13 +15,16 @@ def claims(monkeypatch):
 
     def verdicts(*passed):
         listed = tuple(
-            SimpleNamespace(title=f"Claim {i}", finding=f"found {i}", passed=np.bool_(p)) for i, p in enumerate(passed)
+            SimpleNamespace(title=f"Claim ${i}$", finding=f"found $10^{{{i}.5}}$", passed=np.bool_(p))
+            for i, p in enumerate(passed)
         )
         calls = []
 
         def reproduce(out, *, model=None, training=None, overwrite=False, progress=None):
             calls.append((str(out), overwrite, progress))
-            return SimpleNamespace(claims=listed, passed=all(passed))
+            return SimpleNamespace(
+                claims=listed, passed=all(passed), verdicts=f"{sum(passed)} of {len(passed)} claims hold"
+            )
 
         module = ModuleType("relaymodel.report")
         module.reproduce = reproduce
@@ -35,7 +38,7 @@ def test_reproduce_prints_verdicts(run, claims):
     calls = claims(True, True)
     code, out, err = run("reproduce --out here")
     assert code == 0
-    assert re.search(r"holds +Claim 0\n +found 0\nholds +Claim 1\n +found 1\n", out)
+    assert re.search(r"holds +Claim 0\n +found 10\^0.5\nholds +Claim 1\n +found 10\^1.5\n2 of 2 claims hold\n$", out)
     assert "here" in err
     assert calls == [("here", False, None)]  # no progress but on a terminal
 
@@ -50,8 +53,8 @@ def test_a_failed_claim_is_exit_code_1(run, claims):
     assert json.loads(out) == {
         "passed": False,
         "claims": [
-            {"title": "Claim 0", "finding": "found 0", "passed": True},
-            {"title": "Claim 1", "finding": "found 1", "passed": False},
+            {"title": "Claim 0", "finding": "found 10^0.5", "passed": True},
+            {"title": "Claim 1", "finding": "found 10^1.5", "passed": False},
         ],
     }
 

@@ -16,11 +16,11 @@ from tests.networks.training.grown import ADDED, PLAIN, QUICK, TRAINED, planted
 class TestReport:
     def test_claims_of_a_folder(self, grown, tmp_path, monkeypatch):
         """Only when a folder is given; the figure and the table are in the report."""
-        checks = [check for check in claim_module.CHECKS if check.needs == "training"]
-        monkeypatch.setattr("relaymodel.report.CHECKS", checks)
+        claims = [claim for claim in claim_module.CLAIMS if claim.needs == "training"]
+        monkeypatch.setattr("relaymodel.report.CLAIMS", claims)
         assert reproduce(tmp_path / "without").claims == ()
         found = reproduce(tmp_path / "with", training=grown).claims
-        assert len(found) == len(checks) == 2
+        assert len(found) == len(claims) == 2
         assert (tmp_path / "with" / "figures" / "training.png").exists()
         with (tmp_path / "with" / "data" / "training.csv").open(newline="", encoding="utf-8") as stream:
             assert len(list(csv.DictReader(stream))) == 4 * len(QUICK.measured)
@@ -54,7 +54,7 @@ def test_a_name_with_signs_of_the_page_is_shown_as_it_is(tmp_path, monkeypatch):
     training.configuration["command"] = name
     monkeypatch.setattr(claims.Training, "read", lambda folder: training)
     verdict = claims.training_raises_the_exponent(Workspace(tmp_path, {"training": "folder"}))
-    shown = page._paragraph(verdict.explanation[0])
-    assert html.unescape(re.sub("<svg.*?</svg>", "", shown)).count(" ".join(name.split())) == 1
+    shown = page.text(verdict.explanation[0])
+    assert html.unescape(re.sub("<span.*?</span>", "", shown)).count(" ".join(name.split())) == 1
     assert "<b>" not in shown
-    assert shown.count("<svg") == 1  # b_t, the one formula of the paragraph
+    assert shown.count("<math") == 1  # b_t, the one formula of the paragraph

@@ -74,7 +74,7 @@ def bracket_holds(workspace: Workspace) -> Verdict:
     )
 
 
-@claim("With more power sums kept the bracket closes in, and it holds at every t > 0", section="4")
+@claim("With more power sums kept the bracket closes in, and it holds at every $t > 0$", section="4")
 def bracket_closes_in(workspace: Workspace) -> Verdict:
     """Check rational inequalities for K = 1..6 kept sums at whole t, and against certified balls at fractions."""
     times = [
@@ -119,7 +119,7 @@ def bracket_closes_in(workspace: Workspace) -> Verdict:
     )
 
 
-@claim("D / (A P (log t)^(L-1) / t) tends to 1: the rate of the bound is attained", section="3 and 4")
+@claim(r"$D$ over $A P (\log t)^{L-1}/t$ tends to 1: the rate of the bound is attained", section="3 and 4")
 def rate_is_attained(workspace: Workspace) -> Verdict:
     """Compare D with its leading term far out, and the difference with the derived next term."""
     rows, right = [], True

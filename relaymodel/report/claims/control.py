@@ -44,7 +44,10 @@ def models() -> dict[str, RelayModel]:
     }
 
 
-@claim("A compensating prompt bias stops the decay: D reaches the plateau X - prod(rho + lambda(1-c))", section="7")
+@claim(
+    r"A compensating prompt bias stops the decay: $D$ reaches the plateau $X - \prod_l(\rho_l + \lambda_l(1-c))$",
+    section="7",
+)
 def plateau(workspace: Workspace) -> Verdict:
     """Compare simulations with the plateau: constant shares at every t, strength 1 in the limit."""
     rows, exact_error, limit_error = [], 0.0, 0.0
@@ -95,7 +98,7 @@ def plateau(workspace: Workspace) -> Verdict:
     )
 
 
-@claim("A weaker bias takes its strength off the exponent: D ~ A t^(strength-1), without a logarithm", section="7")
+@claim(r"A weaker bias takes its strength off the exponent: $D \sim A\,t^{\beta-1}$, without a logarithm", section="7")
 def exponent(workspace: Workspace) -> Verdict:
     """Compare D with its leading term far out, and the local exponent with 1 - strength."""
     rows, worst, agree = [], 0.0, 0.0
@@ -138,7 +141,7 @@ def exponent(workspace: Workspace) -> Verdict:
 
 
 @claim(
-    "A stronger bias reverses the decay: D turns and returns to all but what the token's own residual carries",
+    "A stronger bias reverses the decay: $D$ turns and returns to all but what the token's own residual carries",
     section="7",
 )
 def reversal(workspace: Workspace) -> Verdict:

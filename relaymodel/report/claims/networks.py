@@ -10,8 +10,8 @@ from relaymodel.networks.protocol import Measurement, Pairs, draw_pairs, measure
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.report.claim import Verdict, Workspace, claim, literal
 
-PROMPT, STEPS, PAIRS, SEED = 64, 2048, 3, 0
-WINDOWS = ((1, 8), (8, 64), (64, 512), (512, 2048))
+PROMPT, STEPS, PAIRS, SEED = 64, 1024, 3, 0
+WINDOWS = ((1, 8), (8, 64), (64, 256), (256, 1024))
 LAYERS = (1, 3, 6, 12)
 
 
@@ -39,7 +39,7 @@ def untrained_network(workspace: Workspace) -> Verdict:
     workspace.table(
         "untrained",
         f"Exponents of an untrained transformer, {PAIRS} pairs of prompts: in four windows of t, and from t = 16 on.",
-        ("layer", *(f"t = {first} to {end}" for first, end in WINDOWS), "t = 16 to 2048", "standard error"),
+        ("layer", *(f"t = {first} to {end}" for first, end in WINDOWS), f"t = 16 to {STEPS}", "standard error"),
         rows,
     )
     workspace.image(
@@ -50,13 +50,13 @@ def untrained_network(workspace: Workspace) -> Verdict:
     )
     return Verdict(
         rising and 0.2 < last < 0.5,
-        f"from t = 16 to 2048 the last layer's exponent is {last:.3f} (untrained networks: 0.2 to 0.5), and at "
+        f"from t = 16 to {STEPS} the last layer's exponent is {last:.3f} (untrained networks: 0.2 to 0.5), and at "
         f"every layer it rises with t, at the last from {rows[-1][1]:.2f} to {rows[-1][len(WINDOWS)]:.2f}",
         (
-            "Two prompts of 64 random tokens are followed by the same 2048 tokens; the distance between the hidden "
-            "states of the two runs is taken at every layer. Attention is nearly uniform in an untrained network, so a "
-            "layer is a causal average plus a residual connection, and deeper layers forget more slowly, because more "
-            "tokens pass the prompt on.",
+            f"Two prompts of {PROMPT} random tokens are followed by the same {STEPS} tokens; the distance between the "
+            "hidden states of the two runs is taken at every layer. Attention is nearly uniform in an untrained "
+            "network, so a layer is a causal average plus a residual connection, and deeper layers forget more "
+            "slowly, because more tokens pass the prompt on.",
         ),
     )
 
@@ -71,7 +71,7 @@ def predicted_network(workspace: Workspace) -> Verdict:
         curve = measured.curve(layer)
         logs = np.log(curve.distance / calibration.predict(layer, curve.t))
         octave = np.floor(np.log2(curve.t)).astype(int)
-        # the last token, t = 2048, begins an octave of its own
+        # the last token begins an octave of its own
         means = np.array([logs[octave == k].mean() for k in range(int(np.log2(STEPS)))])
         constant = float(means.mean())
         rows.append((layer, float(np.exp(constant)), float(np.abs(means - constant).max())))
@@ -91,7 +91,7 @@ def predicted_network(workspace: Workspace) -> Verdict:
     return Verdict(
         all(1 / 1.25 < c < 1.25 for c in constants) and shape < 0.1,
         f"measured over predicted is {min(constants):.3f} to {max(constants):.3f} over the 12 layers, and the shape "
-        f"agrees to {100 * shape:.1f} % in octaves of t from 1 to 2047",
+        f"agrees to {100 * shape:.1f} % in octaves of t",
         (
             "Random value matrices send the $2^L$ paths through the layers into unrelated directions, so squares add. "
             "Relay and residual strengths are the root mean square gains of $W_V W_O$ and of the MLP, divided by the "
@@ -110,7 +110,7 @@ def trained_network(workspace: Workspace) -> Verdict:
     for name in ("trained", "untrained"):
         network = load(workspace.inputs["model"], untrained=name == "untrained")
         text = english()
-        pairs = draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS // 2, text=text, seed=SEED)
+        pairs = draw_pairs(network, pairs=PAIRS, prompt=PROMPT, steps=STEPS, text=text, seed=SEED)
         middle = (network.depth + 1) // 2
         found[name] = measure(network, pairs, layers=(middle, network.depth))
     rows = [
@@ -120,7 +120,7 @@ def trained_network(workspace: Workspace) -> Verdict:
     ]
     workspace.table(
         "trained",
-        f"Exponents from t = 16 to {STEPS // 2}, {PAIRS} pairs of English prompts.",
+        f"Exponents from t = 16 to {STEPS}, {PAIRS} pairs of English prompts.",
         ("weights", "layer", "exponent", "standard error"),
         rows,
     )

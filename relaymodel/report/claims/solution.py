@@ -65,7 +65,7 @@ def closed_form_equals_recursion(workspace: Workspace) -> Verdict:
     )
 
 
-@claim("The simulation to t = 10⁷ agrees with the exact values to 1e-11", section="1 and 2")
+@claim("The simulation to $t = 10^7$ agrees with the exact values to $10^{-11}$", section="1 and 2")
 def simulation_agrees(workspace: Workspace) -> Verdict:
     """Stream the recursion over 1e7 tokens in float64 and compare with certified values."""
     rows, points, worst = [], [], 0.0
