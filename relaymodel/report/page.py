@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FOLDED_ROWS = 8
 """Tables of more rows are folded."""
-LONG = 40
+LONG_FORMULA = 40
 """Formulas of more characters have a line of their own on a phone."""
 
 MARKS = re.compile(
@@ -60,7 +60,9 @@ def text(words: str) -> Markup:
             case "display":
                 return f'<span class="display">{mathml(found["display"], display=True)}</span>'
             case "formula":
-                return f'<span class="{"long" * (len(found["formula"]) > LONG)}">{mathml(found["formula"])}</span>'
+                return (
+                    f'<span class="{"long" * (len(found["formula"]) > LONG_FORMULA)}">{mathml(found["formula"])}</span>'
+                )
             case "bold":
                 return f"<b>{text(found['bold'])}</b>"
         factor = "" if found["mantissa"] == "1" else found["mantissa"] + r"\times "

@@ -6,15 +6,15 @@ from relaymodel import plotting
 from relaymodel.model import RelayModel
 from relaymodel.report.claim import Workspace
 
-DEPTHS = (1, 2, 4, 8, 12)
-WINDOW, REPORTED = (16, 4096), (0.2, 0.7)
+SHOWN_DEPTHS = (1, 2, 4, 8, 12)
+MEASURED, REPORTED = (16, 4096), (0.2, 0.7)
 """Where networks are measured, and the exponents that are reported of them."""
 
 
 def draw(workspace: Workspace) -> None:
     """Write the figures of the top: what is left of a prompt, and an exponent that tends to 1 too slowly to be seen."""
-    models = {f"$L = {depth}$": RelayModel.uniform(prompt=64, depth=depth, relay=0.5) for depth in DEPTHS}
-    (first, last), (low, high) = WINDOW, REPORTED
+    models = {f"$L = {depth}$": RelayModel.uniform(prompt=64, depth=depth, relay=0.5) for depth in SHOWN_DEPTHS}
+    (first, last), (low, high) = MEASURED, REPORTED
 
     def exponents(ax: Any) -> None:
         plotting.plot_local_exponent(models, plotting.grid(1, 1e300), ax=ax)
