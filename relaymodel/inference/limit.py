@@ -14,7 +14,8 @@ from relaymodel.inference.pool import pool
 from relaymodel.inference.power_law import fit_power_law
 from relaymodel.inference.series import BETTER, HIGHEST, fit_series, truncation
 from relaymodel.inference.settling import Settled, settling
-from relaymodel.inference.spline import smooth
+from relaymodel.inference.spline import Smooth, smooth
+from relaymodel.inference.waves import said
 from relaymodel.inference.window import LEAST, UnderdeterminedError, window
 from relaymodel.model import RelayModel
 
@@ -250,7 +251,7 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         logarithms = [np.log(used.t / used.t[0]), *(np.log((p + used.t) / (p + used.t[0])) for p in prompts)]
         drift = settling(cells, y, logarithms, 2 if prompt else 1, fit, terms)
         if drift.p_value >= MISFIT:
-            return _of_drift(drift, cells, y, used, prompt, name, terms)
+            return _of_drift(drift, cells, y, fit, used, prompt, name, terms)
     found = fit_series(cells, y, np.log(used.t + prompt), fit, degree)
     if not found:
         raise UnderdeterminedError(
@@ -274,7 +275,7 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         stderr=total,
         lower=best.value - 1.96 * total,
         upper=best.value + 1.96 * total,
-        caveats=_plateau(cells, y),
+        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y),
         noise_stderr=best.noise,
         truncation=cut,
         degree=best.degree,
@@ -300,7 +301,9 @@ def _plateau(cells: Cells, y: Array) -> tuple[str, ...]:
     return (f"the curve is flat at its end: a plateau from t = {cells.t[0] * np.exp(x[3]):.2g} on, as far as it goes",)
 
 
-def _of_drift(drift: Settled, cells: Cells, y: Array, used: Curve, prompt: int, name: str, degree: int) -> Limit:
+def _of_drift(
+    drift: Settled, cells: Cells, y: Array, fit: Smooth, used: Curve, prompt: int, name: str, degree: int
+) -> Limit:
     if drift.stderr > WIDEST:
         raise _refused(figure(drift.value, drift.stderr), used)
     noise = min(drift.noise, drift.stderr)
@@ -316,7 +319,7 @@ def _of_drift(drift: Settled, cells: Cells, y: Array, used: Curve, prompt: int, 
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
         prompt=prompt,
-        caveats=_plateau(cells, y),
+        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y),
         method=f"powers of {powers} with a normal prior, averaged by restricted likelihood",
         provenance=used.provenance,
     )

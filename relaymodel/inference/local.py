@@ -13,6 +13,7 @@ from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.pool import pair_errors, pool
 from relaymodel.inference.spline import slopes, smooth
+from relaymodel.inference.waves import said
 from relaymodel.inference.window import part
 
 POINT_COUNT = 41
@@ -40,6 +41,8 @@ class LocalExponent:
     bandwidth
         Length of log t over which the curve is smoothed: the length of log t of the curve over the effective number
         of parameters.
+    caveats
+        What else the curve shows, a sentence each: waves in log t, whose slope the values hold.
     method, provenance
         How the values were found, and what the curve says of itself.
     """
@@ -50,6 +53,7 @@ class LocalExponent:
     scatter: float
     correlation_length: float
     bandwidth: float
+    caveats: tuple[str, ...] = ()
     method: str = "quintic smoothing spline in log t, restricted likelihood; errors calibrated by a bootstrap"
     provenance: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,6 +61,11 @@ class LocalExponent:
     def alpha(self) -> Array:
         """The exponents."""
         return self.value
+
+    @property
+    def adequate(self) -> bool:
+        """Whether a smooth curve and noise describe it, without waves in log t."""
+        return not self.caveats
 
     @property
     def lower(self) -> Array:
@@ -78,7 +87,10 @@ class LocalExponent:
     def _repr_html_(self) -> str:
         shown = np.unique(np.linspace(0, self.t.size - 1, 9).astype(int))
         rows = [(f"α({self.t[i]:.4g})", figure(self.alpha[i], self.stderr[i])) for i in shown]
-        return table("Local exponent", [*rows, ("method", self.method), *self.provenance.items()])
+        return table(
+            "Local exponent",
+            [*rows, *(("note", caveat) for caveat in self.caveats), ("method", self.method), *self.provenance.items()],
+        )
 
 
 def estimate_exponent(
@@ -90,10 +102,11 @@ def estimate_exponent(
 ) -> LocalExponent:
     r"""Estimate $\alpha(t) = -\mathrm d\log D/\mathrm d\log t$ (THEORY section 3) from a curve.
 
-    A quintic smoothing spline is fitted to log D against log t.  Its bandwidth and the correlation of the
-    noise along t are chosen together by the restricted likelihood, and the standard errors hold the noise, the
-    smoothing bias and the uncertainty of the bandwidth; a bootstrap of curves like the one given then sets them so that
-    1.96 of them are the 95 % interval.  If the curve has a stderr, it weights the points; where
+    A quintic smoothing spline is fitted to log D against log t, beside waves in log t that make the curve a hundred
+    times as likely or more; `caveats` names them, and their slopes are part of the exponents.  The spline's bandwidth
+    and the correlation of the noise along t are chosen together by the restricted likelihood, and the standard errors
+    hold the noise, the smoothing bias and the uncertainty of the bandwidth; a bootstrap of curves like the one given
+    then sets them so that 1.96 of them are the 95 % interval.  If the curve has a stderr, it weights the points; where
     it exceeds the scatter along t, the excess is taken as a deviation common to neighbouring t (pairs of prompts
     differ over the whole curve) that varies over an e-fold of t, and adds to the errors.
 
@@ -142,7 +155,7 @@ def estimate_exponent(
     y = cells.log(used)
     fit = smooth(cells, y, cells.along(at))
     if used.pairs is None:
-        variance = fit.variance * inflation(cells, y, cells.along(at)) ** 2 + fit.lasting
+        variance = fit.variance * inflation(cells, y, cells.along(at), fit.waves) ** 2 + fit.lasting
     else:
         variance = fit.bias + pair_errors(used, cells, fit.functional) ** 2
     return LocalExponent(
@@ -152,11 +165,12 @@ def estimate_exponent(
         scatter=fit.scatter,
         correlation_length=fit.correlation_length,
         bandwidth=float(np.log(used.t[-1] / used.t[0])) / fit.effective,
+        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves),
         provenance=used.provenance,
     )
 
 
-def inflation(cells: Cells, y: Array, at: Array) -> Array:
+def inflation(cells: Cells, y: Array, at: Array, waves: tuple[float, ...] = ()) -> Array:
     """Return the factors (M,) that make 1.96 standard errors of local exponents 95 % intervals.
 
     `at` (M,) is log t, counted as the cells' is.
@@ -168,7 +182,7 @@ def inflation(cells: Cells, y: Array, at: Array) -> Array:
     """
     rng = np.random.default_rng(len(cells.x))
     inner = np.linspace(cells.x[0], cells.x[-1], JUDGED + 2)[1:-1]
-    fit = smooth(cells, y, inner)
+    fit = smooth(cells, y, inner, waves)
     line = fit.smoother @ y
     which = np.searchsorted(np.cumsum(fit.shares), (np.arange(DRAWS) + 0.5) / DRAWS * fit.shares.sum())
     white = rng.standard_normal((cells.x.size, DRAWS))
@@ -176,7 +190,7 @@ def inflation(cells: Cells, y: Array, at: Array) -> Array:
     for kind in np.unique(which):
         drawn = which == kind
         noise[:, drawn] = Noise.single(fit.kinds[kind]).roots[0] @ white[:, drawn]
-    alpha, variance = slopes(cells, (fit.smoother @ line)[:, None] + noise, inner)
+    alpha, variance = slopes(cells, (fit.smoother @ line)[:, None] + noise, inner, waves)
     off = np.abs(alpha - (line @ fit.functional)[:, None]) / np.sqrt(variance)
     typical = np.sqrt(np.mean(off**2, axis=1))
     factor = np.quantile(off / typical[:, None], 0.95) / 1.96 * typical

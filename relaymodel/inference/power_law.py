@@ -12,8 +12,12 @@ from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.gls import LEVEL, linear_errors, misfit, rounding
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.pool import pair_errors, pool
-from relaymodel.inference.spline import Smooth, smooth
+from relaymodel.inference.spline import Smooth, smooth, wave_columns
+from relaymodel.inference.waves import said
 from relaymodel.inference.window import LEAST, window
+
+UNEVEN = 2.0
+"""Variance of the local exponents, in units of an even drift's, from which on they do not drift evenly."""
 
 SIGNIFICANT = 3.84
 """Square of a drift, in its errors, that a true power law exceeds one time in twenty."""
@@ -89,6 +93,7 @@ class PowerLaw(Estimate):
             ("error if residuals were independent", f"{self.naive_stderr:.2g}"),
             ("window", f"t = {self.window[0]:.6g} to {self.window[1]:.6g}, {self.points} points"),
             ("drift of α in the window", figure(self.drift, self.drift_stderr)),
+            *(("note", caveat) for caveat in self.caveats),
             ("a pure power law is adequate", f"{'yes' if self.adequate else 'no'} (p = {self.p_value:.2g})"),
             ("other laws", "see relaymodel.inference.compare_laws"),
             ("method", self.method),
@@ -108,7 +113,8 @@ def fit_power_law(
     `naive_stderr` where its limit is 1 (THEORY section 3); `extrapolate_exponent` is for the limit.  The standard
     error is the root of `noise_stderr`^2 + max(0, `drift`^2 - 3.84 `drift_stderr`^2)/12, where the last term is the
     variance of an exponent that drifts evenly over the window, as far as the drift is significant, and the noise is the
-    one the residuals of the line show if it is adequate, and the one `estimate_exponent` finds if it is not.
+    one the residuals of the line show if it is adequate, and the one `estimate_exponent` finds if it is not.  Where the
+    local exponents vary by twice as much or more, as in waves, it is their variance over the window, less its error.
     `adequate` tests the bend: the generalised least squares gain from adding $(\log t)^2$ and $(\log t)^3$,
     as an F statistic.  Whether the window can tell a power law from $A t^{-a} + c$, $A (\log t)^k/t$ and the relay
     model, and what would be needed if not, is what `relaymodel.inference.compare_laws` answers.
@@ -140,7 +146,7 @@ def fit_power_law(
     used = window(pool(curve), t_min, t_max)
     cells = Cells.of(used)
     y = cells.log(used)
-    fit = smooth(cells, y, np.empty(0))
+    fit = smooth(cells, y, cells.x)
     n = cells.x.size
     weights = cells.weights
     line = np.stack([np.ones(n), -cells.x], axis=1)
@@ -157,6 +163,8 @@ def fit_power_law(
     drift = _drift(cells)
     bend, bend_stderr = float(drift @ y) + 0.0, float(np.sqrt(drift @ covariance @ drift))
     p_value = misfit(line, residual, cells.unit, covariance, fit.freedom)
+    if fit.waves:  # a line makes them so much likelier at most that seldom (Markov's inequality)
+        p_value = min(p_value, 1 / fit.odds)
     each: tuple[float, ...] = ()
     if used.pairs is not None:
         variance = pair_errors(used, cells, functional.T) ** 2
@@ -169,6 +177,9 @@ def fit_power_law(
         else:  # polynomials leave the noise more room than a spline does, which follows some of it
             variance = variance + linear_errors(Noise.of(cells), y, design, functional.T, floor=floor) ** 2
     drifting = max(0.0, bend**2 - SIGNIFICANT * bend_stderr**2) / 12
+    uneven = float(weights @ ((fit.alpha - alpha) ** 2 - SIGNIFICANT * fit.variance)) / n
+    if p_value < LEVEL and uneven > UNEVEN * drifting:
+        drifting = uneven
     with np.errstate(over="ignore"):
         amplitude = float(np.exp(log_amplitude))
     centre = float(np.log(used.t[0]) + weights @ cells.x / n)  # a drift turns the line about its middle
@@ -190,6 +201,7 @@ def fit_power_law(
         drift_stderr=bend_stderr,
         p_value=p_value,
         adequate=p_value >= LEVEL,
+        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves),
         scatter=fit.scatter,
         correlation_length=fit.correlation_length,
         provenance=used.provenance,
@@ -197,9 +209,11 @@ def fit_power_law(
 
 
 def _polynomial(cells: Cells, y: Array, fit: Smooth) -> Array | None:
-    """Return the powers of log t (K, q) that describe a curve, the fewest of up to 5, or None."""
+    """Return the powers of log t, and waves (K, q), that describe a curve, the fewest powers of up to 5, or None."""
+    beside = wave_columns(cells, fit.waves)
     for degree in range(2, min(5, cells.x.size - LEAST) + 1):
-        design = np.asarray(np.polynomial.legendre.legvander(cells.unit, degree), dtype=np.float64)
+        powers = np.asarray(np.polynomial.legendre.legvander(cells.unit, degree), dtype=np.float64)
+        design = np.concatenate([powers, beside], axis=1)
         residual: Array = y - design @ np.linalg.lstsq(design, y)[0]
         if misfit(design, residual, cells.unit, fit.noise + fit.shared, fit.freedom) >= LEVEL:
             return design

@@ -8,7 +8,7 @@ import numpy as np
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.gls import IGNORED, Gls, gls, misfit, quantile, rounding
 from relaymodel.inference.noise import Noise
-from relaymodel.inference.spline import Smooth
+from relaymodel.inference.spline import Smooth, wave_columns
 
 SHIFTS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """What is added to the logarithm: log t of one unit of time is as good as that of another."""
@@ -72,11 +72,14 @@ def settling(cells: Cells, y: Array, logarithms: Sequence[Array], known: int, fi
     variance = float(np.median(np.diag(fit.noise)))  # the sizes are those of exponents, not in units of the noise
     likeliest = [fit.candidates[i] for i in np.argsort(-fit.shares)[:KINDS]]
     noise = Noise.of(cells).only(likeliest).plus(fit.shared / variance)
-    floor = rounding(y[:, None])
+    floor, beside = rounding(y[:, None]), wave_columns(cells, fit.waves)
     y = (y - y[0])[:, None]
     forms = [
         _Form.of(ways, noise, y, floor, variance)
-        for ways in (_logarithmic(cells, logarithms, degree), _algebraic(cells, logarithms[:known], degree))
+        for ways in (
+            _logarithmic(cells, logarithms, degree, beside),
+            _algebraic(cells, logarithms[:known], degree, beside),
+        )
     ]
     best = max(forms, key=lambda form: form.evidence)
     alike = [form for form in forms if form.evidence > best.evidence - ODDS]
@@ -85,7 +88,9 @@ def settling(cells: Cells, y: Array, logarithms: Sequence[Array], known: int, fi
         np.concatenate([getattr(form, name) for form in alike]) for name in ("limit", "error", "random")
     )
     tail = 0.025 / len(alike)  # 95 % of either form
-    lower, value, upper = quantile(np.array([tail, 0.5, 1 - tail]), share, limit, error, y.size - 2).tolist()
+    lower, value, upper = quantile(
+        np.array([tail, 0.5, 1 - tail]), share, limit, error, y.size - 2 - beside.shape[1]
+    ).tolist()
     covariance = fit.noise + fit.shared
     white = Noise.single(covariance).inverses[0]
     theta = np.linalg.lstsq(white @ best.design, white @ y[:, 0], rcond=1e-10)[0]
@@ -139,21 +144,21 @@ class _Form:
         )
 
 
-def _line(cells: Cells, logarithm: Array) -> Array:
-    return np.stack([np.ones(cells.x.size), -cells.mean(logarithm)], axis=1)
+def _line(cells: Cells, logarithm: Array, beside: Array) -> Array:
+    return np.concatenate([np.ones((cells.x.size, 1)), -cells.mean(logarithm)[:, None], beside], axis=1)
 
 
-def _logarithmic(cells: Cells, logarithms: Sequence[Array], degree: int) -> Iterator[Way]:
+def _logarithmic(cells: Cells, logarithms: Sequence[Array], degree: int, beside: Array) -> Iterator[Way]:
     """Yield powers of b/(b + log), integrated over log t, cell by cell."""
     for logarithm in logarithms:
         for shift in SHIFTS:
             x = shift + logarithm
             higher = (DAMPING * shift * (shift / x) ** (k - 1) / (1 - k) for k in range(2, degree + 1))
             terms = np.stack([-cells.mean(term) for term in (shift * np.log(x), *higher)], axis=1)
-            yield "log t", _line(cells, logarithm), terms
+            yield "log t", _line(cells, logarithm, beside), terms
 
 
-def _algebraic(cells: Cells, logarithms: Sequence[Array], degree: int) -> Iterator[Way]:
+def _algebraic(cells: Cells, logarithms: Sequence[Array], degree: int, beside: Array) -> Iterator[Way]:
     """Yield powers of 1/(1 + s), s = (t/t_1)^delta, integrated over log t, cell by cell: two at the most."""
     for logarithm in logarithms:
         for delta in DELTAS:
@@ -162,4 +167,4 @@ def _algebraic(cells: Cells, logarithms: Sequence[Array], degree: int) -> Iterat
                 integral, u = -np.logaddexp(0, -s), np.exp(-np.logaddexp(0, s))
                 second = DAMPING * (integral + u)
                 terms = np.stack([-cells.mean(term) / delta for term in (integral, second)[:degree]], axis=1)
-                yield "t", _line(cells, logarithm), terms
+                yield "t", _line(cells, logarithm, beside), terms

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.gls import Gls, Posterior, gls, rounding
 from relaymodel.inference.noise import Noise
+from relaymodel.inference.waves import CERTAIN, COLUMNS, FINENESS, MOST, ZOOMS, Search, columns, overtone, tried, unseen
+from relaymodel.inference.waves import slopes as wave_slopes
+from relaymodel.inference.window import LEAST
 
 RATIOS = 32
 """How many ratios of walk to noise are tried: over the 20 decades there can be, four a decade of bandwidth."""
@@ -37,6 +40,9 @@ class Smooth:
         Effective number of parameters of the spline.
     functional (K, M)
         How much each cell counts in each exponent.
+    waves, odds
+        Frequencies of the waves in log t that the spline is fitted beside, per length of log t of the curve, and by how
+        much the first makes the curve likelier; 0 if they were given.
     """
 
     alpha: Array
@@ -52,6 +58,8 @@ class Smooth:
     freedom: int
     effective: float
     functional: Array
+    waves: tuple[float, ...]
+    odds: float
 
     @property
     def bias(self) -> Array:
@@ -65,7 +73,7 @@ class Smooth:
         return np.asarray(np.sum(self.functional * (self.shared @ self.functional), axis=0))
 
 
-def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
+def smooth(cells: Cells, y: Array, at: Array, waves: tuple[float, ...] | None = None) -> Smooth:
     r"""Fit a quintic smoothing spline to the cells' mean log D, y (K,), and return its slopes at log t = `at` (M,).
 
     log D is a quadratic in log t plus a twice integrated random walk plus noise (Wahba's form of the smoothing
@@ -74,56 +82,97 @@ def smooth(cells: Cells, y: Array, at: Array) -> Smooth:
     the variance holds the noise, the smoothing bias and the uncertainty of the bandwidth.  Generalised
     cross-validation would not do: it takes correlated noise for signal.
     """
-    posterior, target = (
-        _prepared(cells).posterior((y - y[0])[:, None], floor=rounding(y[:, None])),
-        _Target.of(cells, at),
-    )
+    odds = 0.0
+    if waves is None:
+        waves, odds = find_waves(cells, y)
+    prepared, target = _prepared(cells, waves), _Target.of(cells, at, waves)
+    posterior = prepared.posterior((y - y[0])[:, None], floor=rounding(y[:, None]))
     readers = _readers(target, posterior)
     slope, variance = _read(target, posterior, readers, y[:, None])
     n, width = cells.x.size, cells.x[-1] - cells.x[0]
     smoother, functional = np.eye(n), np.zeros((n, at.size))
-    prepared, candidates = posterior.gls, posterior.gls.noise.only(list(readers))
+    candidates, freedom = prepared.noise.only(list(readers)), prepared.freedom
     chances = posterior.weights[list(readers), :, 0]
     # the mean of the inverse gamma distribution, and with it the variance of Student's t
-    scales = posterior.square[list(readers), :, 0] / (n - 5)
+    scales = posterior.square[list(readers), :, 0] / (freedom - 2)
     shares, variances = chances.sum(axis=1), np.sum(chances * scales, axis=1)
     for (c, (rows, reader)), weight, R in zip(readers.items(), chances, candidates.covariances, strict=True):
         vectors, shrunk = prepared.vectors[c], prepared.shrunk[c]
         smoother -= R @ (vectors * (weight @ (1 / shrunk))) @ vectors.T
         functional += vectors @ np.einsum("r,rcm->cm", weight[rows], reader.added)
     scale = float(np.sum(variances / candidates.units))
+    variance += unseen(_unit(cells, cells.x), waves, np.linalg.pinv(_flat(cells, waves)) @ (y - y[0]))
     point = 1.0 if cells.relative is None else float(np.median(cells.relative))
     return Smooth(
         alpha=0.0 - slope[:, 0] / width,
         variance=variance[:, 0] / width**2,
         smoother=smoother,
         noise=np.einsum("c,ckl->kl", variances, candidates.covariances),
-        shared=_shared(cells, scale, n - 3),
+        shared=_shared(cells, scale, freedom),
         candidates=tuple(readers),
         kinds=candidates.covariances * (variances / shares)[:, None, None],
         shares=shares,
         scatter=point * float(np.sqrt(scale)),
         correlation_length=float(shares @ candidates.lengths),
-        freedom=n - 3,
-        effective=float(np.sum(chances * (3 + np.sum(1 - 1 / prepared.shrunk[list(readers)], axis=2)))),
+        freedom=freedom,
+        effective=float(np.sum(chances * (n - freedom + np.sum(1 - 1 / prepared.shrunk[list(readers)], axis=2)))),
         functional=-(target.plain + functional) / width,
+        waves=waves,
+        odds=odds,
     )
 
 
-def slopes(cells: Cells, y: Array, at: Array) -> tuple[Array, Array]:
+def slopes(cells: Cells, y: Array, at: Array, waves: tuple[float, ...] = ()) -> tuple[Array, Array]:
     """Return exponents and their variances, each (M, N), for N curves y (K, N) at log t = `at` (M,)."""
-    target, posterior = _Target.of(cells, at), _prepared(cells).posterior(y - y[:1], floor=rounding(y))
+    target, posterior = _Target.of(cells, at, waves), _prepared(cells, waves).posterior(y - y[:1], floor=rounding(y))
     slope, variance = _read(target, posterior, _readers(target, posterior), y)
     width = cells.x[-1] - cells.x[0]
     return -slope / width, variance / width**2
 
 
+def find_waves(cells: Cells, y: Array) -> tuple[tuple[float, ...], float]:
+    """Return frequencies of the waves in log t that a curve y (K,) shows, and how much likelier the first makes it."""
+    found: tuple[float, ...] = ()
+    first, unit = 0.0, _unit(cells, cells.x)
+    while len(found) < MOST and cells.x.size >= 3 + COLUMNS * (len(found) + 1) + 2 * LEAST:
+        search = _search(cells, found)
+        if not search.frequencies.size:
+            break
+        gain = search.gain(y - y[0])
+        best, top = search.frequencies[np.argmax(gain)], float(gain.max())
+        odds = float(np.exp(min(top + np.log(np.mean(np.exp(gain - top))), 700.0)))
+        if odds < CERTAIN:
+            break
+        for zoom in range(ZOOMS):
+            near = best + 2 * np.pi / FINENESS ** (zoom + 1) * np.linspace(-0.75, 0.75, 2 * FINENESS - 1)
+            best = near[np.argmax(Search.of(search.spline, unit, near).gain(y - y[0]))]
+        found = (*found, float(best))
+        first = first or odds
+    return found, first
+
+
 @lru_cache(maxsize=4)
-def _prepared(cells: Cells) -> Gls:
-    """Return the spline as a regression: a quadratic, and a walk whose ratio to the noise is tried on a grid."""
-    powers, kernel = _walk(cells)
+def _search(cells: Cells, known: tuple[float, ...]) -> Search:
+    unit = _unit(cells, cells.x)
+    return Search.of(_prepared(cells, known), unit, tried(unit, known))
+
+
+def _flat(cells: Cells, waves: tuple[float, ...]) -> Array:
+    """Return what has flat priors (K, f), averaged over cells: a quadratic, and waves."""
+    return np.concatenate([_walk(cells)[0], wave_columns(cells, waves)], axis=1)
+
+
+def wave_columns(cells: Cells, waves: tuple[float, ...]) -> Array:
+    """Return what waves and the overtone beside them add to a regression (K, m), averaged over cells."""
+    return cells.over(columns(_unit(cells, cells.nodes[0].ravel()), waves, overtone(_unit(cells, cells.x), waves)))
+
+
+@lru_cache(maxsize=8)
+def _prepared(cells: Cells, waves: tuple[float, ...] = ()) -> Gls:
+    """Return the spline as a regression: a quadratic, waves, and a walk whose ratio to the noise is tried on a grid."""
+    kernel = _walk(cells)[1]
     values, vectors = np.linalg.eigh(kernel)
-    prepared = gls(powers, Noise.of(cells)).loaded(vectors * np.sqrt(np.maximum(values, 0)))
+    prepared = gls(_flat(cells, waves), Noise.of(cells)).loaded(vectors * np.sqrt(np.maximum(values, 0)))
     # From a bend of a cell's noise, lest one below notice be called absent, to interpolation: no further, as that would
     # count it many times over.  1e14 is where float64 ends.
     least, most = prepared.values[:, 0], prepared.values[:, -1]
@@ -135,9 +184,9 @@ def _prepared(cells: Cells) -> Gls:
 class _Target:
     """The points (M,) that slopes are wanted at: in units of the curve's length of log t, with what kriging needs.
 
-    `plain` (K, M) are the slopes of the least squares quadratic; whatever weights the spline adds to it is a contrast.
-    `kernel` (K, K) is the covariance of the random walk, `cross` (K, M) that of its slopes with it, and `walk` (M,) the
-    variance of what the quadratic's slopes miss.
+    `plain` (K, M) are the slopes of the quadratic and waves of least squares; whatever weights the spline adds to them
+    is a contrast.  `kernel` (K, K) is the covariance of the random walk, `cross` (K, M) that of its slopes with it, and
+    `walk` (M,) the variance of what those slopes miss.
     """
 
     plain: Array
@@ -146,10 +195,11 @@ class _Target:
     walk: Array
 
     @classmethod
-    def of(cls, cells: Cells, at: Array) -> "_Target":
-        where, (powers, kernel) = _unit(cells, at), _walk(cells)
-        changes = np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
-        plain = np.asarray(np.linalg.pinv(powers).T @ changes)
+    def of(cls, cells: Cells, at: Array, waves: tuple[float, ...]) -> "_Target":
+        where, kernel = _unit(cells, at), _walk(cells)[1]
+        powers = np.stack([np.zeros_like(where), np.ones_like(where), 2 * where])
+        changes = np.concatenate([powers, wave_slopes(where, waves, overtone(_unit(cells, cells.x), waves)).T])
+        plain = np.asarray(np.linalg.pinv(_flat(cells, waves)).T @ changes)
         nodes = _unit(cells, cells.nodes[0].ravel())
         cross = cells.over(_sloped(where[None, :], nodes[:, None]))
         walk: Array = where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0)

@@ -125,6 +125,13 @@ class TestLimit:
         assert "normal prior" not in limit.method
         assert limit.lower < 0.5 < limit.upper
 
+    def test_the_limit_of_a_curve_with_waves_is_that_of_its_mean(self, rng):
+        waves = 0.1 * np.sin(6 * np.log(self.t)) + 0.01 * rng.standard_normal(self.t.size)
+        limit = extrapolate_exponent(Curve(self.t, self.t**-0.5 * np.exp(waves)))
+        assert "once in each factor of 2.8" in limit.caveats[0]  # exp(pi/3) = 2.85
+        assert limit.lower < 0.5 < limit.upper
+        assert limit.stderr < 0.2
+
     def test_no_drift_is_known_better_than_a_strong_one(self, rng):
         noise = 0.05 * rng.standard_normal(self.t.size)
         lengths = []
