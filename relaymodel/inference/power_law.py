@@ -16,7 +16,7 @@ from relaymodel.inference.spline import Smooth, smooth, wave_columns
 from relaymodel.inference.waves import said
 from relaymodel.inference.window import LEAST, window
 
-UNEVEN = 2.0
+NOT_EVEN = 2.0
 """Variance of the local exponents, in units of an even drift's, from which on they do not drift evenly."""
 
 SIGNIFICANT = 3.84
@@ -178,7 +178,7 @@ def fit_power_law(
             variance = variance + linear_errors(Noise.of(cells), y, design, functional.T, floor=floor) ** 2
     drifting = max(0.0, bend**2 - SIGNIFICANT * bend_stderr**2) / 12
     uneven = float(weights @ ((fit.alpha - alpha) ** 2 - SIGNIFICANT * fit.variance)) / n
-    if p_value < LEVEL and uneven > UNEVEN * drifting:
+    if p_value < LEVEL and uneven > NOT_EVEN * drifting:
         drifting = uneven
     with np.errstate(over="ignore"):
         amplitude = float(np.exp(log_amplitude))

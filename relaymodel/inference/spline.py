@@ -9,7 +9,18 @@ from numpy.typing import NDArray
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.gls import Gls, Posterior, gls, rounding
 from relaymodel.inference.noise import Noise
-from relaymodel.inference.waves import CERTAIN, COLUMNS, FINENESS, MOST, ZOOMS, Search, columns, overtone, tried, unseen
+from relaymodel.inference.waves import (
+    CERTAIN,
+    WAVE_COLUMNS,
+    FINENESS,
+    MOST,
+    ZOOMS,
+    Search,
+    columns,
+    overtone,
+    tried,
+    unseen,
+)
 from relaymodel.inference.waves import slopes as wave_slopes
 from relaymodel.inference.window import LEAST
 
@@ -134,7 +145,7 @@ def find_waves(cells: Cells, y: Array) -> tuple[tuple[float, ...], float]:
     """Return frequencies of the waves in log t that a curve y (K,) shows, and how much likelier the first makes it."""
     found: tuple[float, ...] = ()
     first, unit = 0.0, _unit(cells, cells.x)
-    while len(found) < MOST and cells.x.size >= 3 + COLUMNS * (len(found) + 1) + 2 * LEAST:
+    while len(found) < MOST and cells.x.size >= 3 + WAVE_COLUMNS * (len(found) + 1) + 2 * LEAST:
         search = _search(cells, found)
         if not search.frequencies.size:
             break

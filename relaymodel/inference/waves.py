@@ -21,13 +21,13 @@ CERTAIN = 100.0
 """A wave is there where it makes the curve this much likelier: of curves without one, that happens to one in a hundred
 at the most (Markov's inequality)."""
 
-ROUNDED = 256.0
+LEAST_WAVE = 256.0
 """Variance of what is not looked at, in units of that of rounding, which may well be periodic."""
 
 MOST = 4
 """Most waves that are looked for."""
 
-COLUMNS = 6
+WAVE_COLUMNS = 6
 """Of the first wave and its overtone; the others have four."""
 
 DISTINCT = 0.03
@@ -125,7 +125,7 @@ class Search:
         Noise and bandwidth are averaged over with the wave and without.  Its two coefficients have Zellner's prior, as
         much as one observation says of them.
         """
-        posterior = self.spline.posterior(y[:, None], floor=ROUNDED * rounding(y[:, None]))
+        posterior = self.spline.posterior(y[:, None], floor=LEAST_WAVE * rounding(y[:, None]))
         share = np.swapaxes(posterior.data, 1, 2) / self.spline.shrunk  # (C, Q, r)
         c, s = share @ self.seen[0], share @ self.seen[1]
         first, mixed, second = self.inverse
