@@ -11,9 +11,9 @@ from relaymodel.inference.gls import Gls, Posterior, gls, rounding
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.waves import (
     CERTAIN,
-    WAVE_COLUMNS,
     FINENESS,
     MOST,
+    WAVE_COLUMNS,
     ZOOMS,
     Search,
     columns,
