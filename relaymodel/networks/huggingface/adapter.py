@@ -14,8 +14,9 @@ from relaymodel.checks import as_text, positive_integer, real, show, token_ids
 from relaymodel.networks.huggingface.attention import row_watch
 from relaymodel.networks.huggingface.bias import NAME, bias_hook
 from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
-from relaymodel.networks.huggingface.libraries import heavy, torch_seed, within_memory
+from relaymodel.networks.huggingface.libraries import Enough, heavy, torch_seed, within_memory
 from relaymodel.networks.huggingface.precision import coarsest
+from relaymodel.networks.huggingface.response import derivatives
 from relaymodel.networks.protocol.rounding import SINGLE
 
 if TYPE_CHECKING:
@@ -237,6 +238,20 @@ class HuggingFaceNetwork:
                 raise ValueError(f"final_norm must be left out: no norm was found behind the blocks of {name}")
             show_states(self.depth + 1, last)
 
+    def respond(
+        self,
+        tokens: ArrayLike,
+        masks: NDArray[np.bool_],
+        take: Callable[[int, int, Any], object],
+        *,
+        bias: ArrayLike | None = None,
+    ) -> None:
+        """Call take(layer, row, derivative) as in `Network.observe`: exact derivatives, in forward mode."""
+        ids = self._ids(tokens)
+        add = None if bias is None else bias_hook(bias, ids.shape[1])
+        with self._undisturbed():
+            derivatives(self._body, self._blocks, ids, masks, take, add)
+
     def _show_logits(self, output: Any, positions: NDArray[np.int64], take: Callable[..., object]) -> None:
         """Call take(positions, logits) with what the model's own head makes of the body's output, in pieces."""
         if self._head_obeys is None:
@@ -285,18 +300,18 @@ class HuggingFaceNetwork:
         def mask(_: Any, __: Any, kwargs: Any) -> None:
             masks.append(kwargs.get(NAME))
             if _hides_first_key(masks[0]):
-                raise _Enough
+                raise Enough
 
         def after(_: Any, __: Any, shown: Any) -> None:
             states.append(shown[0] if isinstance(shown, (tuple, list)) else shown)
-            raise _Enough
+            raise Enough
 
         texts = np.zeros((2, window + 1), dtype=np.int64)
         texts[1, 0] = 1
         with ExitStack() as hooks, self._undisturbed():
             hooks.callback(self._blocks[0].register_forward_pre_hook(mask, with_kwargs=True).remove)
             hooks.callback(self._blocks[0].register_forward_hook(after).remove)
-            hooks.enter_context(suppress(_Enough))
+            hooks.enter_context(suppress(Enough))
             self._body(input_ids=self._ids(texts), use_cache=False)
         if not states:
             return True
@@ -330,10 +345,6 @@ class HuggingFaceNetwork:
 
     def _ids(self, tokens: ArrayLike) -> Any:
         return heavy("torch").tensor(token_ids(tokens, self.vocabulary), device=self.model.device)
-
-
-class _Enough(Exception):  # noqa: N818 (no error: ends a run of which enough was seen)
-    pass
 
 
 def _hides_first_key(mask: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The heavy libraries, imported on demand, with an error that says what to install."""
+"""The heavy libraries, imported on demand, with an error that says what to install, and how their runs end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from relaymodel.checks import positive_integer, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class Enough(Exception):  # noqa: N818 (no error)
+    """Ends a run of which enough was seen."""
 
 
 def heavy(name: str) -> Any:

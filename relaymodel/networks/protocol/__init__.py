@@ -5,6 +5,7 @@ from relaymodel.networks.protocol.measurement import Measurement
 from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.next_token import NextToken
 from relaymodel.networks.protocol.pairs import Generated, Pairs, RandomTokens, draw_pairs
+from relaymodel.networks.protocol.response import Response
 from relaymodel.networks.protocol.runs import measure
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "NextToken",
     "Pairs",
     "RandomTokens",
+    "Response",
     "draw_pairs",
     "measure",
 ]

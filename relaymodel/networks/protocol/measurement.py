@@ -15,6 +15,7 @@ from relaymodel.display import facts, figure, table
 from relaymodel.networks.protocol.attention import Attention
 from relaymodel.networks.protocol.curves import over_pairs
 from relaymodel.networks.protocol.next_token import NextToken
+from relaymodel.networks.protocol.response import Response
 from relaymodel.networks.protocol.rounding import CLEARANCE, rounding
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Measurement:
     provenance
         The network, the texts, the bias, versions.
     instruments
-        What the other instruments noted, by name; `next_token` and `attention` read it.
+        What the other instruments noted, by name; `next_token`, `attention` and `response` read it.
 
     Notes
     -----
@@ -92,6 +93,11 @@ class Measurement:
     def attention(self) -> Attention:
         """Where attention goes; `ValueError` if that was not measured."""
         return Attention.of(self._noted("attention"), self)
+
+    @property
+    def response(self) -> Response:
+        """How states answer to a change of single tokens; `ValueError` if that was not measured."""
+        return Response.of(self._noted("response"), self)
 
     def _noted(self, name: str) -> Array:
         if name not in self.instruments:

@@ -78,5 +78,9 @@ class Network(Protocol):
         add up to less than 1.  `logits`, (positions, take): take(positions, logits) gets the logits of the token that
         follows each position, (B, positions, vocabulary), a NumPy array or a tensor of torch.  Both may be given in
         pieces.  A network that only states are measured on need not take them.
+
+        To measure the response to single tokens it also needs respond(tokens, masks, take, bias=): with x the embedding
+        of both texts, (2, n, width), and for each of the masks, (S, n), take(layer, row, derivative) gets the
+        derivative of the states of the first text, (n, width), along (x[1] - x[0]) where the mask is true.
         """
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.next_token import NextTokenRecorder
 from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.protocol.probe import check_bias
+from relaymodel.networks.protocol.response import ResponseRecorder
 from relaymodel.networks.protocol.rounding import SINGLE
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-INSTRUMENTS: dict[str, Any] = {"attention": AttentionRecorder, "next_token": NextTokenRecorder}
+INSTRUMENTS: dict[str, Any] = {
+    "attention": AttentionRecorder,
+    "next_token": NextTokenRecorder,
+    "response": ResponseRecorder,
+}
 
 
 def measure(
@@ -65,7 +70,8 @@ def measure(
         Also keep depth + 1, the last layer after the final norm.
     instruments
         What else to read in the same pass: "next_token", how the predictions of the next token differ, and
-        "attention", where it goes; "distance" is always measured.
+        "attention", where it goes; "distance" is always measured.  "response", how states answer to a change of single
+        tokens, takes passes of its own: derivatives along nine directions.
     resume
         A folder that receives what was measured of each pair when it is there.  A run that was interrupted goes on
         from it; a folder of another measurement is refused.
@@ -77,7 +83,8 @@ def measure(
     Returns
     -------
     Measurement
-        Distances of every pair at every layer and token; `next_token` and `attention`, if they were asked for.
+        Distances of every pair at every layer and token; `next_token`, `attention` and `response`, if they were
+        asked for.
 
     Raises
     ------
@@ -110,6 +117,11 @@ def measure(
     others = tuple(
         sorted({choice("instruments", name, ("distance", *INSTRUMENTS)) for name in instruments} - {"distance"})
     )
+    if "response" in others and not hasattr(network, "respond"):
+        raise TypeError(
+            "response needs a network that offers respond (relaymodel.networks.protocol.Network.observe), got "
+            f"{type(network).__name__}"
+        )
     facts = {**network.provenance, **texts.provenance, "bias": _name(bias)}
     facts |= as_text(provenance)
     t = np.arange(1, texts.steps + 1)
@@ -138,8 +150,11 @@ def measure(
             tokens = texts.tokens(k)
             distances = DistanceRecorder(kept, texts.prompt, texts.steps, partial(_shifted, report, k * passes, total))
             recorders = {name: INSTRUMENTS[name](tokens, texts.prompt, network.depth) for name in others}
-            rows: dict[str, Any] = {r.SOURCE: (r.positions, r.take) for r in recorders.values()}
+            response = recorders.get("response")
+            rows = {r.SOURCE: (r.positions, r.take) for r in recorders.values() if r is not response}
             network.observe(tokens, distances.visit, bias=added, final_norm=kept[-1] > network.depth, **rows)
+            if response is not None:
+                cast("Any", network).respond(tokens, response.masks, response.take, bias=added)
             values = {name: recorder.result() for name, recorder in {"values": distances, **recorders}.items()}
             if folder is not None:
                 values = folder.write(k, values)

@@ -19,7 +19,8 @@ Tokens = NDArray[np.int64]
 Reading = tuple[Tokens, Callable[..., object]]
 """Positions, and a function that takes what is read there."""
 
-POSITIONS_OF_LOGITS = 64  # positions
+POSITIONS_OF_LOGITS = 64  # at once
+STEP = 6e-6  # of differences: the cube root of the rounding, where rounding and curvature are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,7 @@ class Transformer:
         bias: ArrayLike | None = None,
         final_norm: bool = False,
         attention: Reading | None = None,
+        offset: Array | None = None,
     ) -> Iterator[Array]:
         """Yield the residual stream, (B, n, width): of the embedding, then behind each block.
 
@@ -119,6 +121,8 @@ class Transformer:
         attention
             (positions, take): before the states behind block l, take(l, positions, weights) gets the softmax of the
             queries at these positions, (B, heads, positions, n).
+        offset
+            Added to the embedding, (B, n, width).
 
         Only the current states are held: memory does not grow with depth, and grows with n only, not with its square.
         """
@@ -134,6 +138,8 @@ class Transformer:
             x = w.embedding[ids]
             if w.positions is not None:
                 x += w.positions[:n]
+            if offset is not None:
+                x = x + offset
             yield x
             positions, take = attention or (np.arange(0), None)
             for layer, block in enumerate(w.blocks, start=1):
@@ -174,6 +180,23 @@ class Transformer:
                 for start in range(0, positions.size, POSITIONS_OF_LOGITS):
                     some = positions[start : start + POSITIONS_OF_LOGITS]
                     take(some, last[:, some] @ self._head.T)
+
+    def respond(
+        self,
+        tokens: ArrayLike,
+        masks: NDArray[np.bool_],
+        take: Callable[[int, int, Array], object],
+        *,
+        bias: ArrayLike | None = None,
+    ) -> None:
+        """Call take(layer, row, derivative) as `relaymodel.networks.protocol.Network` says, by central differences."""
+        ids = token_ids(tokens, self.vocabulary)
+        x, other = next(self.hidden_states(ids))
+        for row, mask in enumerate(masks):
+            step = STEP * (other - x) * mask[:, None]
+            ahead, behind = (self.hidden_states(ids[:1], bias=bias, offset=s[None]) for s in (step, -step))
+            for layer, (a, b) in enumerate(zip(ahead, behind, strict=True)):
+                take(layer, row, (a[0] - b[0]) / (2 * STEP))
 
     @property
     def _head(self) -> Array:
