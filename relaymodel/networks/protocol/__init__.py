@@ -5,7 +5,7 @@ from relaymodel.networks.protocol.measurement import Measurement
 from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.next_token import NextToken
 from relaymodel.networks.protocol.pairs import Generated, Pairs, RandomTokens, draw_pairs
-from relaymodel.networks.protocol.response import Response
+from relaymodel.networks.protocol.response import TokenResponse
 from relaymodel.networks.protocol.runs import measure
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "NextToken",
     "Pairs",
     "RandomTokens",
-    "Response",
+    "TokenResponse",
     "draw_pairs",
     "measure",
 ]

@@ -15,7 +15,7 @@ from relaymodel.display import facts, figure, table
 from relaymodel.networks.protocol.attention import Attention
 from relaymodel.networks.protocol.curves import over_pairs
 from relaymodel.networks.protocol.next_token import NextToken
-from relaymodel.networks.protocol.response import Response
+from relaymodel.networks.protocol.response import TokenResponse
 from relaymodel.networks.protocol.rounding import CLEARANCE, rounding
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class Measurement:
         return Attention.of(self._noted("attention"), self)
 
     @property
-    def response(self) -> Response:
+    def response(self) -> TokenResponse:
         """How states answer to a change of single tokens; `ValueError` if that was not measured."""
-        return Response.of(self._noted("response"), self)
+        return TokenResponse.of(self._noted("response"), self)
 
     def _noted(self, name: str) -> Array:
         if name not in self.instruments:

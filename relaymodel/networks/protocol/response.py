@@ -35,7 +35,7 @@ def sources(prompt: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
+class TokenResponse:
     r"""Derivatives of prompt A's run along the difference of the two prompts' embeddings (THEORY sections 2 and 5).
 
     $J_{ns}\delta_s$: what the state at position n gains, to first order, when the embedding of token s goes from that
@@ -64,7 +64,7 @@ class Response:
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, values: Array, measured: Measurement) -> Response:
+    def of(cls, values: Array, measured: Measurement) -> TokenResponse:
         """Return what recorders of K pairs noted, (K, S + 1, L + 1, N)."""
         P, at = measured.prompt, sources(measured.prompt)
         start = values[:, :, 0]

@@ -20,7 +20,7 @@ Reading = tuple[Tokens, Callable[..., object]]
 """Positions, and a function that takes what is read there."""
 
 POSITIONS_OF_LOGITS = 64  # at once
-STEP = 6e-6  # of differences: the cube root of the rounding, where rounding and curvature are equal
+STEP_SHARE = 6e-6  # of differences: the cube root of the rounding, where rounding and curvature are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +193,10 @@ class Transformer:
         ids = token_ids(tokens, self.vocabulary)
         x, other = next(self.hidden_states(ids))
         for row, mask in enumerate(masks):
-            step = STEP * (other - x) * mask[:, None]
+            step = STEP_SHARE * (other - x) * mask[:, None]
             ahead, behind = (self.hidden_states(ids[:1], bias=bias, offset=s[None]) for s in (step, -step))
             for layer, (a, b) in enumerate(zip(ahead, behind, strict=True)):
-                take(layer, row, (a[0] - b[0]) / (2 * STEP))
+                take(layer, row, (a[0] - b[0]) / (2 * STEP_SHARE))
 
     @property
     def _head(self) -> Array:

@@ -7,7 +7,7 @@ import pytest
 
 import relaymodel as rm
 from relaymodel import files
-from relaymodel.networks.protocol import Measurement, Response, draw_pairs, measure
+from relaymodel.networks.protocol import Measurement, TokenResponse, draw_pairs, measure
 from relaymodel.networks.protocol.response import sources
 from relaymodel.networks.transformer import Transformer
 
@@ -66,7 +66,7 @@ def planted(p, prompt=64, steps=2048):
     n = np.arange(1, prompt + steps + 1)
     ago = np.maximum(n[None] - at[:, None] + 1, 1)
     single = 2.0 * np.where(n[None] >= at[:, None], ago**-p, 0)[None, :, None]
-    return Response(at, np.full((1, at.size), 2.0), single, np.ones((1, 1, n.size)), np.full((1, prompt), 2.0))
+    return TokenResponse(at, np.full((1, at.size), 2.0), single, np.ones((1, 1, n.size)), np.full((1, prompt), 2.0))
 
 
 @pytest.mark.parametrize(("p", "alpha"), [(0.7, 0.58), (0.8, 0.66), (0.9, 0.74)])
