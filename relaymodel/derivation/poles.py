@@ -11,17 +11,18 @@ THEORY's $\Phi(g)$, and equal to the product of $1 - \mu$ over positions P+1, ..
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import sympy
+from flint import fmpq
 from sympy.utilities.iterables import partitions
 
 from relaymodel.derivation.functions import harmonic
 from relaymodel.derivation.stack import N, P, SymbolicLayer
+from relaymodel.exact.homogeneous import as_fraction, homogeneous, prefactor
 
 LARGEST_MULTIPLICITY = 32
 """Layers at one position exponent beyond which h_k is not written out: it has as many terms as k has partitions."""
@@ -227,17 +228,16 @@ def check_size(poles: Sequence[SymbolicPole]) -> None:
 
 
 def value(poles: Sequence[SymbolicPole], prompt: int, steps: int) -> sympy.Expr:
-    """Return D at integers P and t exactly, for rational positions, by sums instead of special functions."""
-    total = sympy.Integer(0)
+    """Return D at integers P and t exactly, expanded, for rational positions, by sums instead of special functions."""
+    last, total = prompt + steps, defaultdict[sympy.Expr, fmpq](fmpq)
     for pole in poles:
-        g = Fraction(int(pole.position.p), int(pole.position.q))
-        prefactor, powers = Fraction(1), [Fraction(0)] * (pole.multiplicity - 1)
-        for s in range(prompt + 1, prompt + steps + 1):
-            prefactor *= (s - 1) / (s + g)
-            for i in range(len(powers)):
-                powers[i] += (s + g) ** -(i + 1)
-        h = [Fraction(1)]
-        for k in range(1, pole.multiplicity):
-            h.append(sum((powers[i] * h[k - 1 - i] for i in range(k)), Fraction(0)) / k)
-        total += sympy.Rational(prefactor) * combine(pole.weights, [sympy.Rational(x) for x in h])
-    return total
+        g = fmpq(int(pole.position.p), int(pole.position.q))
+        front, sums = prefactor(prompt, last, g), homogeneous(pole.multiplicity, prompt, last, g)
+        # each product of symbols apart: SymPy's own sums of long fractions take a time quadratic in their length
+        rows: dict[sympy.Expr, list[fmpq]] = {}
+        for k, weight in enumerate(pole.weights):
+            for symbols, number in sympy.expand(weight).as_coefficients_dict().items():
+                rows.setdefault(symbols, [fmpq(0)] * pole.multiplicity)[k] = fmpq(int(number.p), int(number.q))
+        for symbols, weights in rows.items():
+            total[symbols] += front * sums.combined(weights)
+    return sympy.Add(*(sympy.Rational(as_fraction(number)) * symbols for symbols, number in total.items()))

@@ -245,7 +245,7 @@ class Derivation:
                 raise ValueError(
                     f"position must be rational for an exact value, got {show(layer.position)}; pass position=..."
                 )
-        return sympy.expand(poles.value(poles.partial_fractions(layers), prompt, token))
+        return poles.value(poles.partial_fractions(layers), prompt, token)
 
     @property
     def arguments(self) -> tuple[sympy.Symbol, ...]:

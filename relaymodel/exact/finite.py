@@ -18,6 +18,7 @@ from typing import Any
 
 from flint import arb, fmpq, fmpz
 
+from relaymodel.exact.homogeneous import product
 from relaymodel.exact.kernel import GammaKernel
 from relaymodel.exact.spectrum import Symbol, rational
 
@@ -95,16 +96,6 @@ def _first_eigenvalue(g: Fraction, delta: Fraction, P: int) -> fmpq:
 
 
 def _rising(x: Fraction, count: int) -> fmpq:
-    """Return x (x+1) ... (x+count-1) by binary splitting."""
+    """Return x (x+1) ... (x+count-1)."""
     p, q = x.numerator, x.denominator
-
-    def product(low: int, high: int) -> fmpz:
-        if high - low < 16:
-            total = fmpz(1)
-            for i in range(low, high):
-                total *= p + i * q
-            return total
-        middle = (low + high) // 2
-        return product(low, middle) * product(middle, high)
-
-    return fmpq(product(0, count), fmpz(q) ** count)
+    return fmpq(product(0, count, lambda i: p + i * q), fmpz(q) ** count)

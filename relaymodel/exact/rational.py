@@ -2,12 +2,12 @@
 
 from fractions import Fraction
 
-from flint import fmpq, fmpq_poly, fmpq_series, fmpz_poly
+from flint import fmpq
 
 from relaymodel.checks import positive_integer
 from relaymodel.exact.finite import influence_rational
-from relaymodel.exact.precision import working
-from relaymodel.exact.spectrum import merged, poles, rational, symbol
+from relaymodel.exact.homogeneous import as_fraction, homogeneous, prefactor
+from relaymodel.exact.spectrum import merged, poles, rational, symbol, tail_sums
 from relaymodel.model import RelayModel
 
 LONGEST_FRACTION = 20_000  # prompt and steps of a model with recency, whose fractions grow faster
@@ -17,13 +17,10 @@ LARGEST_INTEGER = 10**7  # the result has about P + t digits; beyond this it hel
 def influence_fraction(model: RelayModel, t: int) -> Fraction:
     r"""Return D(t) exactly (THEORY section 2).
 
-    For integer N = P + t and rational g, with $w = z + g$,
-
-    $$ \Phi = \frac{(N-1)!}{(P-1)!} \Bigl[ (1+g-w) \prod_{j=P+1}^{N} (j+g-w) \Bigr]^{-1}, \qquad
-       D = \sum_g \mathrm{Res}_{w=0}\, f\,\Phi, $$
-
-    the product by binary splitting of truncated polynomials with integer coefficients.  Heads with a rational recency
-    have rational weights and eigenvalues too, and D is a finite sum over these (`finite`, THEORY section 10).
+    $D = \sum_g \frac{\Gamma(P+1+g)\Gamma(N)}{\Gamma(P)\Gamma(N+1+g)} \sum_k E_k \hat h_k$ over position exponents g,
+    with the $E_k$ and $\hat h_k$ of a pole; power sums by binary splitting (`homogeneous`), in a time near linear in t.
+    Heads with a rational recency have rational weights and eigenvalues too, and D is a finite sum over these (`finite`,
+    THEORY section 10).
 
     Parameters
     ----------
@@ -60,27 +57,14 @@ def influence_fraction(model: RelayModel, t: int) -> Fraction:
                 f"{model.prompt} and {steps}; use influence_ball, which certifies any number of digits at any t"
             )
         total = plateau + influence_rational(found, found.value_at_one, model.prompt, steps)
-        return Fraction(int(total.p), int(total.q))
+        return as_fraction(total)
     P, N = model.prompt, model.prompt + steps
     total = plateau
-    rising = fmpq(_product(1, P, N - 1, 1, 0)[0])  # (N-1)!/(P-1)!
     for pole in poles(merged(model)):
-        g, m = pole.position, pole.order
-        a, b = g.p, g.q
-        below = _product(m, P + 1, N, int(b), int(a)).mul_low(fmpz_poly([a + b, -b]), m)
-        with working(order=m):
-            inverse = 1 / fmpq_series(fmpq_poly(below).coeffs(), prec=m)
-        residue = sum((pole.principal[k] * inverse[k] for k in range(m)), fmpq(0))
-        total += residue * rising * fmpq(b) ** (steps + 1)
-    return Fraction(int(total.p), int(total.q))
-
-
-def _product(order: int, first: int, last: int, b: int, a: int) -> fmpz_poly:
-    """Return prod over j = first..last of (j b + a - b w), truncated to `order` coefficients."""
-    if last - first < 8:
-        product = fmpz_poly([1])
-        for j in range(first, last + 1):
-            product = product.mul_low(fmpz_poly([j * b + a, -b]), order)
-        return product
-    middle = (first + last) // 2
-    return _product(order, first, middle, b, a).mul_low(_product(order, middle + 1, last, b, a), order)
+        c = pole.position + 1
+        # E_k of `residues`, with the c^k of their polynomials in c/(s + g)
+        totals = tail_sums((fmpq(0), *(a / c**j for j, a in enumerate(pole.principal, 1))))
+        weights = [E * c**k for k, E in enumerate(totals)]
+        sums = homogeneous(pole.order, P, N, pole.position)
+        total += prefactor(P, N, pole.position) * sums.combined(weights)
+    return as_fraction(total)
