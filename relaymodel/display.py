@@ -46,6 +46,12 @@ def figure(value: float, error: float) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
+def latex_document(body: str) -> str:
+    """Return a whole document, which pdflatex takes, around a fragment that needs amsmath."""
+    head = "\\documentclass{article}\n\\usepackage{amsmath}\n\\allowdisplaybreaks\n\\begin{document}\n\\noindent\n"
+    return f"{head}{body.rstrip()}\n\\end{{document}}\n"
+
+
 def power(log10: float, digits: int = 4) -> str:
     """Return a positive number given by its decimal logarithm, of any size.
 
@@ -64,10 +70,19 @@ def power(log10: float, digits: int = 4) -> str:
     return f"{mantissa:g}e{whole:+d}"
 
 
-def typeset(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "text", columns: str = "") -> str:
+PAPER_WIDTH = 60
+"""Letters in a line of LaTeX's article at 10 points."""
+MOST_LINES = 36
+"""Rows of a table on a page."""
+
+
+def typeset(
+    head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "text", columns: str = "", room: int = PAPER_WIDTH
+) -> str:
     r"""Return a table as aligned text, Markdown or LaTeX, columns of numbers to the right.
 
-    `style` is one of `STYLES`; `columns` is what LaTeX is told of them, such as "lp{0.5\linewidth}".
+    `style` is one of `STYLES`.  In LaTeX a table wider than `room` letters is cut into several, each with the first
+    column, unless `columns` says how wide they are, such as "lp{0.5\linewidth}"; a longer one than a page likewise.
 
     >>> print(typeset(["t", "what"], [["1", "a"], ["1.5e+10", "b"]]))
           t  what
@@ -88,9 +103,14 @@ def typeset(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "te
     lines = [list(map(one_line, row)) for row in rows]
     numeric = [all(PLAIN_NUMBER.fullmatch(row[k]) or row[k] in ("", "-") for row in lines) for k in range(len(head))]
     if style == "latex":
-        body = [" & ".join(map(latex, row)) + r" \\" for row in (head, *lines)]
-        spec = columns or "".join("r" if right else "l" for right in numeric)
-        return "\n".join([rf"\begin{{tabular}}{{{spec}}}", body[0], r"\hline", *body[1:], r"\end{tabular}"])
+        found = []
+        for chosen in [list(range(len(head)))] if columns else _within([head, *lines], room):
+            spec = columns or "".join("r" if numeric[k] else "l" for k in chosen)
+            body = [" & ".join(latex(row[k]) for k in chosen) + r" \\" for row in (head, *lines)]
+            for first in range(1, max(2, len(body)), MOST_LINES):
+                part = [body[0], r"\hline", *body[first : first + MOST_LINES]]
+                found.append("\n".join([rf"\begin{{tabular}}{{{spec}}}", *part, r"\end{tabular}"]))
+        return "\n\n".join(found)
     if style == "markdown":
         cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (head, *lines)]
         cells.insert(1, ["---:" if right else ":---" for right in numeric])
@@ -103,6 +123,21 @@ def typeset(head: Sequence[str], rows: Iterable[Sequence[str]], style: str = "te
         ).rstrip()
         for row in (head, *lines)
     )
+
+
+def _within(lines: Sequence[Sequence[str]], room: int) -> list[list[int]]:
+    """Return which columns go together, each time with the first, for tables no wider than `room` letters."""
+    powers = re.compile("[0-9]e[+-]?[0-9]")  # are wider in print
+    widths = [
+        2 + max(len(cell) + 2 * bool(powers.search(cell)) for cell in column) for column in zip(*lines, strict=True)
+    ]
+    groups, left = [[0]], room - widths[0]
+    for k in range(1, len(widths)):
+        if widths[k] > left and len(groups[-1]) > 1:
+            groups, left = [*groups, [0]], room - widths[0]
+        groups[-1].append(k)
+        left -= widths[k]
+    return groups
 
 
 def table(caption: str, rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:

@@ -3,6 +3,8 @@
 import pytest
 
 from relaymodel import display
+from relaymodel.display import typeset
+from tests.latex import compile_latex
 
 
 def test_everything_is_escaped_in_html():
@@ -29,3 +31,13 @@ def test_controls_do_not_reach_latex():
 def test_figures_without_an_error():
     assert display.figure(0.5, float("inf")) == "0.5 ± inf"
     assert display.figure(0.5, 0.0) == "0.5 ± 0"
+
+
+def test_wide_and_long_tables_fit_a_page(tmp_path):
+    """Columns go to tables of their own, with the first column again, and rows to the next page."""
+    head = ["t", *(f"quantity {k}" for k in range(9))]
+    rows = [[str(t), *(f"{-1.23456e-190 * k:.5e}" for k in range(1, 10))] for t in range(80)]
+    found = typeset(head, rows, "latex")
+    assert found.count(r"\begin{tabular}{r") == 3 * found.count("quantity 0 &") > 3
+    assert all(line.startswith("t & quantity") for line in found.splitlines() if "quantity" in line)
+    compile_latex(tmp_path, found)

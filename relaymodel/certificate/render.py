@@ -12,6 +12,7 @@ from relaymodel.certificate.evidence import Evidence
 from relaymodel.certificate.verification import Verification
 from relaymodel.checks import Number
 
+SMALL_PRINT = 80  # letters of a line in footnotesize
 TIME_ROWS = 6  # rows of t
 SHOWN_RUNGS = ("hypotheses", "section_8", "prompts", "smallest_prompts")  # rungs whose layers and values are printed
 
@@ -29,12 +30,12 @@ MEASURED_TEXT = (
 
 
 class Tabular(NamedTuple):
-    """A table in words; `columns` sets it in LaTeX."""
+    """A table in words; `columns` says how wide they are in LaTeX."""
 
     caption: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    columns: str
+    columns: str = ""
 
     def html(self) -> str:
         """Return it in HTML."""
@@ -42,16 +43,9 @@ class Tabular(NamedTuple):
 
     def latex(self) -> str:
         """Return it in LaTeX, on a line of its own."""
-        lines = [" & ".join(map(_cell, row)) + r" \\" for row in (self.head, *self.rows)]
-        lines.insert(1, r"\hline")
-        return "\n".join(
-            (
-                rf"\paragraph{{{display.latex(self.caption)}.}}\mbox{{}}\\",
-                rf"{{\footnotesize\begin{{tabular}}{{{self.columns}}}",
-                *lines,
-                r"\end{tabular}}",
-            )
-        )
+        table = display.typeset(self.head, self.rows, "latex", self.columns, SMALL_PRINT)
+        title = rf"\paragraph{{{display.latex(self.caption)}.}}\mbox{{}}\\"
+        return rf"{title}{{\footnotesize\setlength\tabcolsep{{3pt}}\noindent {table}\par}}"
 
 
 def number(value: Number) -> str:
@@ -76,7 +70,7 @@ def ladder(evidence: Evidence) -> Tabular:
         "How far each bound is above the truth: mean over the continuation, last layer",
         ("rung", "holds for", "made of", "log10 (bound / measured)", "gained"),
         rows,
-        "lllrr",
+        r"lp{0.19\linewidth}p{0.31\linewidth}p{0.14\linewidth}r",
     )
 
 
@@ -87,7 +81,7 @@ def constants(evidence: Evidence) -> Tabular:
         values = (c.kappa, c.kappa_2, c.omega, c.value, c.query_part, c.key_part, c.mu, layer.residual, layer.relay)
         rows.append((str(l), *map(number, values)))
     head = ("l", "κ", "κ2", "ω", "V", "q", "k", "μ", "ρ", "λ")
-    return Tabular("The constants of each block (rung section_8)", head, rows, "r" * len(head))
+    return Tabular("The constants of each block (rung section_8)", head, rows)
 
 
 def relays(evidence: Evidence) -> Tabular:
@@ -98,7 +92,7 @@ def relays(evidence: Evidence) -> Tabular:
         for l in range(evidence.depth)
     ]
     head = ("block", *(f"{symbol} ({name})" for name in SHOWN_RUNGS for symbol in ("ρ", "λ")))
-    return Tabular("The relay layers of some rungs", head, rows, "r" * len(head))
+    return Tabular("The relay layers of some rungs", head, rows)
 
 
 def values(evidence: Evidence) -> Tabular:
@@ -117,7 +111,7 @@ def values(evidence: Evidence) -> Tabular:
         for i in chosen
     ]
     head = ("t", "measured", "noise floor", *SHOWN_RUNGS)
-    return Tabular("The bounds at the last layer", head, rows, "r" * len(head))
+    return Tabular("The bounds at the last layer", head, rows)
 
 
 def verdict(evidence: Evidence, verification: Verification) -> str:
@@ -185,14 +179,15 @@ def latex(evidence: Evidence, verification: Verification) -> str:
     parts = [
         rf"\paragraph{{Certificate.}} {display.latex(verdict(evidence, verification))} {display.latex(facts)}.",
         hypotheses(evidence).latex(),
-        r"For every block, with $V=\sum_h |W_V^hW_O^h|\,\kappa$, $c_q=|W_Q|\,\kappa K/\sqrt{d_h}$, "
-        r"$c_k=|W_K|\,\kappa Q/\sqrt{d_h}$, $q=\sum_h c_qR_V$ and $k=\sum_h c_kR_V$,",
+        r"For every block, with",
+        r"\[ V=\sum_h |W_V^hW_O^h|\,\kappa,\quad c_q=|W_Q|\,\kappa K/\sqrt{d_h},\quad "
+        r"c_k=|W_K|\,\kappa Q/\sqrt{d_h}, \] \[ q=\sum_h c_qR_V,\quad k=\sum_h c_kR_V, \]",
         r"\[ \delta'_n \le \rho\,\delta_n+\frac{\lambda}{n}\sum_{s\le n}\delta_s,\qquad"
         r" \rho=(1+\mu)(1+6q),\qquad \lambda=(1+\mu)\,\omega\,(V+3k), \]",
         r"both enlarged by $10^{-6}$ for the rounding of the states. In the first block",
         "\\begin{align*}\n"  # one paragraph: align has no blank lines
-        rf"\rho_1 &= (1+{mu})(1+6\cdot {q})(1+10^{{-6}}) \approx {rho},\\"
-        rf"\lambda_1 &= (1+{mu})\cdot {omega}\,({V}+3\cdot {k})(1+10^{{-6}}) \approx {relay}."
+        rf"\rho_1 &= (1+{mu})(1+6\cdot {q})(1+10^{{-6}})\\ &\approx {rho},\\"
+        rf"\lambda_1 &= (1+{mu})\cdot {omega}\\ &\quad{{}}\times({V}+3\cdot {k})(1+10^{{-6}})\\ &\approx {relay}."
         "\n\\end{align*}",
         constants(evidence).latex(),
         rf"Hence $\delta_t \le {unit}\,D(t;\lambda,\rho)$ with $P={evidence.prompt}$, "
@@ -227,18 +222,6 @@ def rounding(evidence: Evidence) -> str:
     )
 
 
-def _cell(text: str) -> str:
-    shown = _formula(text)
-    return f"${shown}$" if r"\times" in shown else shown
-
-
-def _formula(text: str) -> str:
-    r"""Return text for LaTeX; a number with an exponent becomes a formula, to be put between dollars.
-
-    >>> _formula("1.5e+07"), _formula("50 %, ω")
-    ('1.5\\times 10^{7}', '50 \\%, $\\omega$')
-    """
-    mantissa, e, exponent = text.partition("e")
-    if e and exponent.lstrip("+-").isdigit() and mantissa.replace(".", "").isdigit():
-        return rf"{mantissa}\times 10^{{{int(exponent)}}}"
-    return display.latex(text)
+def _formula(number: str) -> str:
+    """Return a number for a formula."""
+    return display.latex(number).strip("$")

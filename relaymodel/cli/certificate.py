@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import relaymodel as rm
 from relaymodel import files, plotting
 from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, facts, one_line_warnings
-from relaymodel.cli.options import OUTPUT, option
+from relaymodel.cli.options import OUTPUT, flag, option
 from relaymodel.cli.output import Listing, Output, filename, written
+from relaymodel.display import latex_document
 from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def certify(
     *,
     network: NetworkOptions = NetworkOptions(),
     latex: Annotated[Path | None, option("--latex", "FILE", "Write it as LaTeX.", filename, OUTPUT)] = None,
+    document: Annotated[bool, flag("--document", "With --latex, a whole document for pdflatex.", OUTPUT)] = False,
     html: Annotated[Path | None, option("--html", "FILE", "Write it as an HTML page.", filename, OUTPUT)] = None,
     output: Output = Output(),
 ) -> int:
@@ -33,6 +35,8 @@ def certify(
     from relaymodel.networks.transformer import Architecture
 
     output.check(latex=latex, html=html)
+    if document and latex is None:
+        raise ValueError("--document must be given with --latex FILE, which it makes a whole document")
     texts = network.checked(model, prompt=16, t_max=256)
     length = (texts.prompt or 0) + (texts.t_max or 0)
     if model == NUMPY:
@@ -41,9 +45,11 @@ def certify(
     with one_line_warnings():
         runs = texts.network(model)
         certificate = rm.certify(runs, texts.pairs(runs, 1), bias=texts.log_bias, progress=True)
-    for path, text in ((latex, certificate.latex), (html, lambda: page(certificate, certificate.verification))):
-        if path is not None:
-            written(files.write_text(path, text(), overwrite=output.force))
+    if latex is not None:
+        text = certificate.latex()
+        written(files.write_text(latex, latex_document(text) if document else text, overwrite=output.force))
+    if html is not None:
+        written(files.write_text(html, page(certificate, certificate.verification), overwrite=output.force))
     output.give(
         _columns(certificate),
         certificate.provenance,

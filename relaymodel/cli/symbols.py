@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from relaymodel.cli.numbers import columns_of, number, parts, whole
 from relaymodel.cli.options import MAX_DEPTH, MODEL, OUTPUT, Json, flag, option
 from relaymodel.cli.output import print_json, say
+from relaymodel.display import latex_document
 
 if TYPE_CHECKING:
     from relaymodel.derivation import Derivation, DerivationStep
@@ -53,7 +54,10 @@ def derive(
     ] = 0,
     order: Annotated[int, option("--order", "K", "Order of the series in 1/log t.", whole(64), OUTPUT)] = 3,
     steps: Annotated[bool, flag("--steps", "Show how it follows, step by step.", OUTPUT)] = False,
-    latex: Annotated[bool, flag("--latex", "Print LaTeX (needs amsmath); with --json, add it.", OUTPUT)] = False,
+    latex: Annotated[
+        bool, flag("--latex", "Print LaTeX in lines that fit a page (needs amsmath); with --json, add it.", OUTPUT)
+    ] = False,
+    document: Annotated[bool, flag("--document", "Print a whole LaTeX document, for pdflatex.", OUTPUT)] = False,
     json: Json = False,
 ) -> None:
     """Derive the closed form of D(t).
@@ -68,8 +72,10 @@ def derive(
     derivation = derive(columns_of(lists, depth, default=3), **values)
     if json:
         print_json(_derivation(derivation, order, steps=steps, latex=latex))
+    elif document:
+        say(latex_document(_latex(derivation, order, steps=steps)), end="")
     elif latex:
-        say(derivation.latex() if steps else _latex(derivation, order))
+        say(_latex(derivation, order, steps=steps))
     elif steps:
         say("\n".join(map(_step, enumerate(derivation.steps, start=1))))
     else:
@@ -104,15 +110,18 @@ def _equation(item: Any) -> str:
     return f"{item.lhs} = {item.rhs}" if hasattr(item, "lhs") else str(item)
 
 
-def _latex(derivation: "Derivation", order: int) -> str:
-    from relaymodel.derivation.notation import latex
+def _latex(derivation: "Derivation", order: int, *, steps: bool) -> str:
+    """Return the formulas, or the steps, in LaTeX, below what their symbols mean."""
+    from relaymodel.derivation.layout import align, introduction
+    from relaymodel.derivation.notation import ALPHA, D
+    from relaymodel.derivation.steps import equation
 
-    lines = [latex(derivation.compact_form), *map(latex, derivation.definitions)]
-    lines.append(rf"D\left(t\right) = {latex(derivation.closed_form)}")
-    lines.append(rf"\alpha\left(t\right) = {latex(derivation.local_exponent)}")
-    lines += [derivation.asymptotic_series(order).latex(), derivation.exponent_series(order).latex()]
-    body = " \\\\\n".join(f"& {line}" for line in lines)
-    return f"\\begin{{align*}}\n{body}\n\\end{{align*}}"
+    formulas = [derivation.compact_form, *derivation.definitions]
+    if derivation.depth <= SHORT:
+        formulas += [equation(D, derivation.closed_form), equation(ALPHA, derivation.local_exponent)]
+    formulas += [derivation.asymptotic_series(order), derivation.exponent_series(order)]
+    found = derivation.latex() if steps else align(formulas)
+    return f"{introduction(derivation.relay, derivation.residual, derivation.position, found)}\n{found}"
 
 
 def _derivation(derivation: "Derivation", order: int, *, steps: bool, latex: bool) -> dict[str, Any]:
@@ -135,5 +144,5 @@ def _derivation(derivation: "Derivation", order: int, *, steps: bool, latex: boo
             for step in derivation.steps
         ]
     if latex:
-        result["latex"] = derivation.latex() if steps else _latex(derivation, order)
+        result["latex"] = _latex(derivation, order, steps=steps)
     return result

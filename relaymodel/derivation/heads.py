@@ -354,7 +354,7 @@ def _steps(derivation: HeadDerivation) -> list[DerivationStep]:
             DerivationStep(
                 "Residues",
                 "Close the line to the left: the poles stand at z = -g - k, k = 0, 1, ..., of as high an order as "
-                "there are relaying layers. The terms fall as (P/N)^k; the first rules at large t.",
+                "there are relaying layers. The terms fall as $(P/N)^k$; the first rules at large t.",
                 (
                     equation(
                         D,

@@ -7,6 +7,7 @@ import sympy
 
 from relaymodel.derivation import asymptotics
 from relaymodel.derivation.asymptotics import AsymptoticSeries
+from relaymodel.derivation.layout import align
 from relaymodel.derivation.notation import ALPHA, D, indexed, latex
 from relaymodel.derivation.poles import (
     SymbolicPole,
@@ -33,13 +34,11 @@ class DerivationStep:
 
     def latex(self) -> str:
         """Return the step as a LaTeX paragraph (needs amsmath)."""
-        return f"\\paragraph{{{self.title}.}} {self.text}\n\\begin{{align*}}\n{self._lines()}\n\\end{{align*}}"
+        return f"\\paragraph{{{self.title}.}} {self.text}\n{align(self.equations)}"
 
     def _repr_markdown_(self) -> str:
-        return f"**{self.title}.** {self.text}\n\n$$\\begin{{aligned}}\n{self._lines()}\n\\end{{aligned}}$$"
-
-    def _lines(self) -> str:
-        return " \\\\\n".join(f"& {latex(item)}" for item in self.equations)
+        lines = " \\\\\n".join(f"& {latex(item)}" for item in self.equations)
+        return f"**{self.title}.** {self.text}\n\n$$\\begin{{aligned}}\n{lines}\n\\end{{aligned}}$$"
 
 
 def equation(left: sympy.Expr, right: sympy.Expr) -> sympy.Eq:

@@ -17,7 +17,6 @@ from .figure import save as save
 from .figure import style as style
 from .fitting import plot_fit as plot_fit
 from .fitting import plot_residuals as plot_residuals
-from .formula import formula_svg as formula_svg
 from .measurement import plot_layer_exponents as plot_layer_exponents
 from .measurement import plot_measurement as plot_measurement
 from .networks import plot_prediction as plot_prediction

@@ -30,7 +30,10 @@ def test_derive_steps_and_latex(run, result):
     assert "1. One layer" in out
     assert len(result("derive --depth 2 --steps --latex")["steps"]) > 5
     code, out, _ = run("derive --depth 2 --latex")
-    assert out.startswith("\\begin{align*}\n& D")
+    assert out.startswith("$D(t)$ is the influence of a prompt of $P$ tokens behind 2 layers, on token $t$")
+    assert r"relay strength $\lambda$, residual strength $1$, position exponent $0$" in out
+    assert r"$\psi$ is the digamma function" in out
+    assert "\n\\begin{align*}\n& D" in out
     assert "\\end{align*}" in out
     assert "\\psi" in out
     assert "\\paragraph{One layer.}" in run("derive --depth 2 --latex --steps")[1]
