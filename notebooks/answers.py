@@ -63,6 +63,19 @@ def dilution_reaches(share: float, prompt: int) -> float:
     return low
 
 
+def density_at_the_beginning(recency: float) -> float:
+    """Return p(0) of a head, measured: how much it gives to the first of many tokens, over uniform attention."""
+    n = 10**9
+    head, even = (uniform(1, 1, 1, residual=0, recency=gamma) for gamma in (recency, 0))
+    return round(float(rm.token_influence(head, 1, n) / rm.token_influence(even, 1, n)), 6)
+
+
+def turning(model: rm.RelayModel, strength: float, last: int) -> int:
+    """Return the t up to `last` at which a simulation under a bias has its least influence."""
+    curve = rm.simulate(model, last, bias=rm.PromptBias(strength), samples=range(1, last + 1))
+    return int(curve.t[curve.distance.argmin()])
+
+
 EXERCISES: dict[str, Exercise] = {
     "1.1": Exercise(
         lambda: dilution_reaches(0.01, 64),
@@ -223,4 +236,30 @@ EXERCISES |= {
         hints={Fraction(1, 4): "f(1) - 1 = 3, not 4.", 3: "That is M/R."},
     ),
     "8.6": Exercise(lambda: "no", hints={"yes": "Is any point of the figure below the dotted line at 0?"}),
+    "9.1": Exercise(
+        lambda: density_at_the_beginning(0.75),
+        hints={0.75: "That is the recency. Put u = 0 into the density.", 4: "The other way: less than uniform."},
+    ),
+    "9.2": Exercise(
+        lambda: float(rm.Head(1, recency=Fraction(1, 2)).eigenvalue(2)),
+        hints={0.5: "That is uniform attention.", 1 / 3: "That is what the first token gets."},
+    ),
+    "9.3": Exercise(
+        lambda: rm.local_exponent(uniform(64, 6, 0.5, recency=0.8), 1000),
+        rel=0.01,
+        hints={1.0: "That is the limit.", 0.5117153476624735: "That is uniform attention. Give the recency."},
+    ),
+    "9.4": Exercise(
+        lambda: (0.3 * density_at_the_beginning(0.75) + 0.2 * density_at_the_beginning(-1)) ** 3 / 2,
+        hints={0.107171875: "Do not forget the factorial.", 0.0625: "That is uniform attention: p(0) differs."},
+    ),
+    "9.5": Exercise(lambda: turning(uniform(64, 12, 0.2, recency=0.9), 2, 1024), rel=1e-9),
+    "9.6": Exercise(
+        lambda: 1 - 0.4 * density_at_the_beginning(0.85) / 0.2,
+        hints={0.3: "That is p(0). The question is about the recency.", 0.425: "The product is that of p(0), not of γ."},
+    ),
+    "9.7": Exercise(
+        lambda: float(uniform(64, 2, 1, sink=1).plateau),
+        hints={9: "That is the value on the prompt.", 4: "That is f(1), which is lost.", 1: "The layers multiply."},
+    ),
 }

@@ -60,8 +60,8 @@ def test_a_fresh_run_shows_what_is_stored(name):
     assert build.differences(build.stored(name), build.run(name)) == []
 
 
-def test_there_are_eight_notebooks_in_order():
-    assert [name[0] for name in NAMES] == list("12345678")
+def test_there_are_nine_notebooks_in_order():
+    assert [name[0] for name in NAMES] == list("123456789")
     assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == NAMES
 
 
