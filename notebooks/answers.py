@@ -256,7 +256,10 @@ EXERCISES |= {
     "9.5": Exercise(lambda: turning(uniform(64, 12, 0.2, recency=0.9), 2, 1024), rel=1e-9),
     "9.6": Exercise(
         lambda: 1 - 0.4 * density_at_the_beginning(0.85) / 0.2,
-        hints={0.3: "That is p(0). The question is about the recency.", 0.425: "The product is that of p(0), not of γ."},
+        hints={
+            0.3: "That is p(0). The question is about the recency.",
+            0.425: "λ times p(0) is the same, not λ times γ.",
+        },
     ),
     "9.7": Exercise(
         lambda: float(uniform(64, 2, 1, sink=1).plateau),

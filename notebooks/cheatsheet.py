@@ -62,7 +62,7 @@ LAYOUT = [
     ["1  The model", "2  The exact solution  (N = P + t)"],
     ["3  The local exponent", "4  The bound is tight  (g = 0, λ, ρ ≥ 0)", "5  Random directions"],
     ["6  Continuum  (r = s/n, τ = log 1/r)", "7  What stops the decay"],
-    ["8, 9  Networks", "Command line and figures"],
+    ["8, 9  Networks", "10  Relative position", "Command line and figures"],
 ]
 """The sections of each column; their numbers are those of docs/theory.md."""
 

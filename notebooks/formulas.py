@@ -163,6 +163,21 @@ def _reminders() -> list[tuple[Any, Any, float]]:
     return [(control.reminder_limit(model, rm.Reminders(64, 8)).between, Fraction(3, 8), 0)]
 
 
+def _relative() -> list[tuple[Any, Any, float]]:
+    gamma, sigma, n, far = 0.75, 0.125, 5, 1e300
+    heads = [rm.Head(0.5, recency=gamma), rm.Head(0.25)]
+    model = rm.RelayModel(P, [rm.Layer(heads=heads, residual=0.5)] * 2)
+    mean = math.gamma(2 - gamma) * math.gamma(n) / math.gamma(n + 1 - gamma)
+    sunk = rm.RelayModel(P, [rm.Layer(heads=heads, residual=0.5, sink=sigma)] * 2)
+    log = [math.log(far), math.log(1e200)]
+    scaled = [rm.influence(model, t) * t / P for t in (far, 1e200)]  # linear in log t
+    return [
+        (rm.token_influence(model, n, n), (0.5 + 0.5 * mean + 0.25 / n) ** 2, 1e-12),
+        ((scaled[0] - scaled[1]) / (log[0] - log[1]), (0.5 * (1 - gamma) + 0.25) ** 2, 1e-9),
+        (rm.influence(sunk, far), (0.5 + sigma + 0.75) ** 2 - 1.25**2, 1e-12),
+    ]
+
+
 def _values() -> tuple[str, ...]:
     """Return a table of local exponents."""
     times = (1e2, 1e4, 1e6, 1e30, 1e300)
@@ -378,6 +393,19 @@ SECTIONS: dict[str, list[Entry]] = {
             ("rm.measure(network, pairs)  # .curve .alpha", "rm.fit(curve), rm.compare_laws(curve)"),
             None,
             "equal token counts; float32 or better; errors over pairs",
+        ),
+    ],
+    "10  Relative position": [
+        Entry(
+            "Heads ~ (distance)$^{-\\gamma}$, sinks σ",
+            (
+                r"f(z) = \prod_l \left( \rho + \sum_h \lambda_h\,E_h[u^{z-1}] \right), \quad"
+                r" E[u^{z-1}] = \dfrac{\Gamma(2-\gamma)\,\Gamma(z)}{\Gamma(z+1-\gamma)}",
+                r"D \sim \prod_l \sum_h \lambda_h (1-\gamma_h) \;\dfrac{P\,(\log t)^{L-1}}{(L-1)!\,t}",
+                r"\sigma:\ D \to \prod \left( \rho + \sigma + \sum_h \lambda_h \right) - f(1)",
+            ),
+            ("rm.Layer(heads=[rm.Head(λ, recency=γ)], sink=σ)", "rm.fit(curve, recency=None, sink=None)"),
+            _relative,
         ),
     ],
     "Command line and figures": [

@@ -18,10 +18,9 @@ from fractions import Fraction
 
 import numpy as np
 from course import check, slider
-from matplotlib.figure import Figure
 
 import relaymodel as rm
-from relaymodel import control, plotting
+from relaymodel import plotting
 
 # %matplotlib inline
 
@@ -39,18 +38,15 @@ from relaymodel import control, plotting
 
 
 # %%
-def density(recencies=(-1, 0, 0.5, 0.9)):
-    figure = Figure(figsize=(6, 3.4), layout="constrained")
-    ax = figure.subplots()
+def density(ax, recencies=(-1, 0, 0.5, 0.9)):
     u = np.linspace(0, 0.995, 400)
     for gamma in recencies:
         ax.plot(u, (1 - gamma) * (1 - u) ** -gamma, label=rf"$\gamma = {gamma}$")
     ax.set(xlabel="relative position of the key, $u = s/n$", ylabel="density of attention $p(u)$", ylim=(0, 3))
-    ax.legend(frameon=False)
-    return figure
+    ax.legend()
 
 
-density()
+plotting.panels(density)
 
 # %% [markdown]
 # In code it is `rm.Layer(relay, recency=...)`. The weights are chosen so that all sums are exact; their means are
@@ -59,7 +55,7 @@ density()
 # %%
 for gamma in (0, Fraction(1, 2), Fraction(9, 10)):
     head = rm.Head(1, recency=gamma)
-    print(f"γ = {str(gamma):5s} mean of 1, 0, 0 at the three positions:", *head.means([1, 0, 0]))
+    print(f"γ = {gamma!s:5s} mean of 1, 0, 0 at the three positions:", *head.means([1, 0, 0]))
 
 # %% [markdown]
 # **Exercise 9.1.** The density at the beginning, $p(0)$, will be important. What is it for $\gamma = 3/4$?
@@ -226,14 +222,14 @@ for beta in (0, 1, 2, 3):
 def under(ax, model, title):
     biases = {rf"$\beta = {beta}$": rm.PromptBias(beta) for beta in (0, 1, 2)}
     plotting.plot_bias(model, biases, plotting.grid(1, 1024, 60), ax=ax)
-    ax.set_title(title)
+    ax.text(0.05, 0.08, title, transform=ax.transAxes)
 
 
 plotting.panels(lambda ax: under(ax, uniform, "uniform"), lambda ax: under(ax, recent, r"$\gamma = 0.9$"))
 
 # %% [markdown]
 # **Exercise 9.5.** $\beta = 2$, $\gamma = 0.9$, 12 layers, $\lambda = 0.2$, $P = 64$. At which $t$ is $D$ smallest? (A
-# whole number below 1024. `control.biased_influence(model, bias, t)` takes many $t$ at once.)
+# whole number below 1024. `rm.simulate` takes `samples=range(1, 1025)`.)
 
 # %%
 answer = ...
@@ -243,8 +239,8 @@ check("9.5", answer)
 # <details><summary>Answer</summary>
 #
 # ```python
-# t = np.arange(1, 1024)
-# answer = int(t[np.argmin(control.biased_influence(recent, rm.PromptBias(2), t))])
+# every = rm.simulate(recent, 1024, bias=rm.PromptBias(2), samples=range(1, 1025))
+# answer = int(every.t[np.argmin(every.distance)])
 # ```
 #
 # Before it the decay goes on, behind it the bias wins.
