@@ -11,9 +11,9 @@ from relaymodel.display import figure, table
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.pool import pool
-from relaymodel.inference.power_law import fit_power_law
+from relaymodel.inference.power_law import drift_of, fit_power_law
 from relaymodel.inference.series import BETTER, HIGHEST, fit_series, truncation
-from relaymodel.inference.settling import Settled, settling
+from relaymodel.inference.settling import ODDS, Settled, settling
 from relaymodel.inference.spline import Smooth, smooth
 from relaymodel.inference.waves import said
 from relaymodel.inference.window import LEAST, UnderdeterminedError, window
@@ -30,6 +30,14 @@ WIDEST = 1.0
 
 MISFIT = 0.01
 """Below this p-value a curve is not taken for one whose exponent drifts in a few powers of 1/log t."""
+
+GROWN = 2.0
+"""Log odds, 7 to 1, at which an exponent is said to grow on; of 60 noisy curves that settle none had 3 to 1."""
+
+RISEN = 2.0
+"""Errors by which an exponent must have risen to be said to grow: of power laws, one in forty has."""
+
+GROWS = "the exponent still grows at the end of the window: this is the limit if it settles, which noise hides"
 
 UNKNOWN_PROMPTS = (1.0, 4.0, 16.0)
 """Prompt lengths that are tried if it is not known, in units of the first t."""
@@ -112,10 +120,12 @@ def extrapolate_exponent(
     model.  log t is taken as log(P + t) where the prompt length P is known: the limit is the same, and corrections in
     P/t, which powers of 1/log t cannot follow, fall away.
 
-    *A noisy curve* does not tell the coefficients, and many fit alike.  They get a normal prior: that of the first, the
-    number of layers less one or smaller, of a size between 0.3 and 30, the others half of it in units of a shift of
-    log t.  Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.
-    The interval widens with whatever fits as well.
+    *A noisy curve* does not tell the coefficients, and many fit alike.  They get normal priors: the first is by how much
+    the exponent drifts from the start of the window on, of a size up to 2 or, less likely, more; the others are half of
+    it.  Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.  The
+    interval widens with whatever fits as well.  Where an exponent that has risen might as well grow on for ever, as
+    that of a stretched exponential, a caveat says so and `identified` is False; where that is likelier by 7 to 1, there
+    is no limit.
 
     *A curve with next to no noise*, and one that the above does not describe (p < 0.01): series of each degree up to 8
     over four windows, by generalised least squares with the noise that `estimate_exponent` finds.  The error's
@@ -145,8 +155,8 @@ def extrapolate_exponent(
     ------
     UnderdeterminedError
         For a curve with fewer than degree + 6 points or less than one decade of P + t in the window, one whose
-        exponent does not settle within it, and one too noisy to know the limit to 1.  `partial` is the `PowerLaw` of
-        the window, or the slope if there are fewer than 6 points.
+        exponent does not settle within it or grows on as a stretched exponential's does, and one too noisy to know the
+        limit to 1.  `partial` is the `PowerLaw` of the window, or the slope if there are fewer than 6 points.
     TypeError, ValueError
         For what is neither, a `prompt` beside a model, a degree that is not 1 to 8, a prompt below 0.
 
@@ -250,6 +260,12 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         )
         logarithms = [np.log(used.t / used.t[0]), *(np.log((p + used.t) / (p + used.t[0])) for p in prompts)]
         drift = settling(cells, y, logarithms, 2 if prompt else 1, fit, terms)
+        if drift.growth > GROWN:
+            raise UnderdeterminedError(
+                f"the exponent must settle, and it still grows where the window ends, at t = {used.t[-1]:.6g}, as "
+                "that of a stretched exponential does; take a longer curve, or estimate_exponent for what it is so far",
+                partial=fit_power_law(used, t_min=float(used.t[0])),
+            )
         if drift.p_value >= MISFIT:
             return _of_drift(drift, cells, y, fit, used, prompt, name, terms)
     found = fit_series(cells, y, np.log(used.t + prompt), fit, degree)
@@ -307,6 +323,7 @@ def _of_drift(
     if drift.stderr > WIDEST:
         raise _refused(figure(drift.value, drift.stderr), used)
     noise = min(drift.noise, drift.stderr)
+    growing = drift.growth > -ODDS and _rises(cells, y, fit)
     powers = " or ".join({"log t": f"1/log({name})", "t": f"1/({name})"}[form] for form in drift.forms)
     return Limit(
         value=drift.value,
@@ -319,10 +336,17 @@ def _of_drift(
         window=(float(used.t[0]), float(used.t[-1])),
         points=len(used),
         prompt=prompt,
-        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y),
+        identified=not growing,
+        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y) + ((GROWS,) if growing else ()),
         method=f"powers of {powers} with a normal prior, averaged by restricted likelihood",
         provenance=used.provenance,
     )
+
+
+def _rises(cells: Cells, y: Array, fit: Smooth) -> bool:
+    """Return whether the exponent is larger at the end of the window than at its start, by more than noise explains."""
+    change = drift_of(cells)
+    return float(change @ y) > RISEN * float(np.sqrt(change @ (fit.noise + fit.shared) @ change))
 
 
 def _refused(shown: str, used: Curve) -> UnderdeterminedError:

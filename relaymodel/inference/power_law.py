@@ -160,7 +160,7 @@ def fit_power_law(
     log_amplitude += level
     naive = np.sqrt(normal[1, 1] * np.sum(weights * residual**2) / (n - 2))
     covariance = fit.noise + fit.shared
-    drift = _drift(cells)
+    drift = drift_of(cells)
     bend, bend_stderr = float(drift @ y) + 0.0, float(np.sqrt(drift @ covariance @ drift))
     p_value = misfit(line, residual, cells.unit, covariance, fit.freedom)
     if fit.waves:  # a line makes them so much likelier at most that seldom (Markov's inequality)
@@ -220,7 +220,7 @@ def _polynomial(cells: Cells, y: Array, fit: Smooth) -> Array | None:
     return None
 
 
-def _drift(cells: Cells) -> Array:
+def drift_of(cells: Cells) -> Array:
     """Return what makes of log D (K,) the change of the exponent over the window, by a quadratic of least squares."""
     powers = cells.over(
         np.polynomial.legendre.legvander(np.interp(cells.nodes[0].ravel(), cells.x[[0, -1]], [-1, 1]), 2)

@@ -1,7 +1,7 @@
 """A limit under noise: ways in which an exponent may settle, averaged over what the curve does not tell."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,9 +20,17 @@ BENDS = (-0.5, -0.25, 0.0, 0.2, 0.4, 0.6)
 """Where such a correction is half of what it was, in lengths of the window's log t from its start: later ones would let
 a curve settle that has not begun to."""
 
-SIZES = np.append(0.0, np.geomspace(0.01, 30, 11))
-"""Standard deviations of the coefficients that are tried: none, and from a drift that no curve shows to more than any
-does."""
+RATES = (0.03, 0.1, 0.2, 0.4, 0.8)
+"""Powers of t in a stretched exponential that are tried: with the first the exponent grows as log t, with the last as
+good as exponentially."""
+
+SIZES = np.append(0.0, np.geomspace(0.01, 30, 12))
+"""Standard deviations of the coefficients that are tried, a factor of 2 apart: none, and from a drift that no curve
+shows to more than any does."""
+
+LIKELY = -np.log1p((SIZES / 2) ** 2)
+"""Logarithms of their prior weights, even up to twice the drift from a flat start to the limit 1, and falling from there
+on."""
 
 DAMPING = 0.5
 """Coefficients of higher powers, in units of the first."""
@@ -41,7 +49,8 @@ Way = tuple[str, Array, Array]
 class Settled:
     """The limit (median), its 95 % interval, the error that noise explains, and the p-value of such a lack of fit.
 
-    `forms` names what the corrections may be powers of.
+    `forms` names what the corrections may be powers of.  `growth` is by how much, in logarithms, an exponent that grows
+    on makes the curve likelier than one that settles does.
     """
 
     value: float
@@ -50,6 +59,7 @@ class Settled:
     noise: float
     p_value: float
     forms: tuple[str, ...]
+    growth: float
 
     @property
     def stderr(self) -> float:
@@ -87,10 +97,10 @@ def settling(cells: Cells, y: Array, logarithms: Sequence[Array], known: int, fi
     limit, error, random = (
         np.concatenate([getattr(form, name) for form in alike]) for name in ("limit", "error", "random")
     )
+    freedom = y.size - 2 - beside.shape[1]
     tail = 0.025 / len(alike)  # 95 % of either form
-    lower, value, upper = quantile(
-        np.array([tail, 0.5, 1 - tail]), share, limit, error, y.size - 2 - beside.shape[1]
-    ).tolist()
+    lower, value, upper = quantile(np.array([tail, 0.5, 1 - tail]), share, limit, error, freedom).tolist()
+    grown = _Form.of(_growing(cells, logarithms[:known], beside), noise, y, floor, variance)
     covariance = fit.noise + fit.shared
     white = Noise.single(covariance).inverses[0]
     theta = np.linalg.lstsq(white @ best.design, white @ y[:, 0], rcond=1e-10)[0]
@@ -101,6 +111,7 @@ def settling(cells: Cells, y: Array, logarithms: Sequence[Array], known: int, fi
         noise=float(np.sqrt(share @ random**2)),
         p_value=misfit(best.design, y[:, 0] - best.design @ theta, cells.unit, covariance, fit.freedom),
         forms=tuple(form.name for form in alike),
+        growth=grown.evidence - best.evidence,
     )
 
 
@@ -124,7 +135,9 @@ class _Form:
             if line.tobytes() not in prepared:
                 prepared[line.tobytes()] = gls(line, noise)
             loaded = prepared[line.tobytes()].loaded(terms, SIZES**2 / variance)
-            found.append((name, loaded.posterior(y, floor=floor), line, terms))
+            posterior = loaded.posterior(y, floor=floor)
+            posterior = replace(posterior, evidence=posterior.evidence + LIKELY[:, None])
+            found.append((name, posterior, line, terms))
         tops = [float(posterior.evidence.max()) for _, posterior, _, _ in found]
         answers = []
         for _, posterior, _, _ in found:
@@ -168,3 +181,11 @@ def _algebraic(cells: Cells, logarithms: Sequence[Array], degree: int, beside: A
                 second = DAMPING * (integral + u)
                 terms = np.stack([-cells.mean(term) / delta for term in (integral, second)[:degree]], axis=1)
                 yield "t", _line(cells, logarithm, beside), terms
+
+
+def _growing(cells: Cells, logarithms: Sequence[Array], beside: Array) -> Iterator[Way]:
+    """Yield t^rate, whose exponent grows as a stretched exponential's does, in units of its growth at the end."""
+    for logarithm in logarithms:
+        for rate in RATES:
+            terms = -cells.mean(np.exp(rate * (logarithm - logarithm[-1])))[:, None] / rate
+            yield "growing", _line(cells, logarithm, beside), terms

@@ -197,13 +197,14 @@ class _Target:
 
     `plain` (K, M) are the slopes of the quadratic and waves of least squares; whatever weights the spline adds to them
     is a contrast.  `kernel` (K, K) is the covariance of the random walk, `cross` (K, M) that of its slopes with it, and
-    `walk` (M,) the variance of what those slopes miss.
+    `walk` (M,) the variance of what those slopes miss.  `near` (4, M) are the cells about each point.
     """
 
     plain: Array
     kernel: Array
     cross: Array
     walk: Array
+    near: NDArray[np.intp]
 
     @classmethod
     def of(cls, cells: Cells, at: Array, waves: tuple[float, ...]) -> "_Target":
@@ -214,7 +215,8 @@ class _Target:
         nodes = _unit(cells, cells.nodes[0].ravel())
         cross = cells.over(_sloped(where[None, :], nodes[:, None]))
         walk: Array = where**3 / 3 - np.sum(plain * (2 * cross - kernel @ plain), axis=0)
-        return cls(plain, kernel, cross, walk)
+        right = np.clip(np.searchsorted(cells.x, at), 2, cells.x.size - 2)
+        return cls(plain, kernel, cross, walk, right + np.arange(-2, 2)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +270,10 @@ def _read(target: _Target, posterior: Posterior, readers: _Readers, y: Array) ->
         again = (np.swapaxes(reader.left, 1, 2) @ data) ** 2 - scale * np.sum(reader.left**2, axis=1)[:, :, None]
         trust = (told * (1 - (1 - reader.random / reader.error) ** 2))[:, :, None]
         bias = trust * np.maximum(again, 0) + (1 - trust) * scale * (reader.error - reader.random)[:, :, None]
+        quiet = np.flatnonzero(np.any(2 * reader.random < reader.error, axis=1))
+        if quiet.size:  # without noise the walk is far off where the curve bends more than elsewhere
+            local = _local(posterior, c, rows[quiet], target)
+            bias[quiet] = np.maximum(1, local) * bias[quiet]
         means.append(np.swapaxes(reader.added, 1, 2) @ data)
         variances.append(scale * reader.random[:, :, None] + bias)
         shares.append(weights[c, rows, None])
@@ -276,6 +282,19 @@ def _read(target: _Target, posterior: Posterior, readers: _Readers, y: Array) ->
     variance = np.sum(share * (np.concatenate(variances) + (added - mean) ** 2), axis=0)
     # of a constant the slope is 0 to the last digit
     return target.plain.T @ (y - y[:1]) + mean, np.maximum(variance, 0)
+
+
+def _local(posterior: Posterior, c: int, rows: NDArray[np.intp], target: _Target) -> Array:
+    """Return the largest squares (Q, M, N), among neighbours, of how far a cell is from where the others put it.
+
+    In units of the variance expected of that: with the inverse V of the cells' covariance, (V y)_k^2 / V_kk.
+    """
+    prepared = posterior.gls
+    vectors, share = prepared.vectors[c], 1 / prepared.shrunk[c, rows]
+    scale = posterior.square[c, rows, None] / prepared.freedom
+    off = vectors @ (share[:, :, None] * posterior.data[c])
+    square = off**2 / (share @ (vectors**2).T)[:, :, None] / scale
+    return np.asarray(square[:, target.near].max(axis=1))
 
 
 def _unit(cells: Cells, x: Array) -> Array:

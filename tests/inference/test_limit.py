@@ -132,6 +132,30 @@ class TestLimit:
         assert limit.lower < 0.5 < limit.upper
         assert limit.stderr < 0.2
 
+    @pytest.mark.parametrize("power", [0.1, 0.2])
+    def test_an_exponent_that_grows_on_is_refused_or_said_to(self, rng, power):
+        refused = 0
+        for t in (self.t, log_integers(1, 10**6, 100)):
+            for _ in range(4):
+                curve = Curve(t, np.exp(-(t**power) + 0.05 * rng.standard_normal(t.size)))
+                try:
+                    limit = extrapolate_exponent(curve)
+                except UnderdeterminedError:
+                    refused += 1
+                    continue
+                rose = fit_power_law(curve)
+                if rose.drift > 2.5 * rose.drift_stderr:  # .1 does not always show it by t = 4096
+                    assert not limit.identified
+                    assert "still grows" in limit.caveats[-1]
+        assert refused == 8 or power < 0.2
+
+    def test_a_limit_that_shows_is_not_said_to_grow(self, rng):
+        t = log_integers(1, 10**6, 100)
+        for D in (t**-0.5, relay_curve(64, 6, 1.0, t)[0]):
+            limit = extrapolate_exponent(Curve(t, D * np.exp(0.05 * rng.standard_normal(t.size))), prompt=64)
+            assert limit.identified
+            assert not limit.caveats
+
     def test_no_drift_is_known_better_than_a_strong_one(self, rng):
         noise = 0.05 * rng.standard_normal(self.t.size)
         lengths = []

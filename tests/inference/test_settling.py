@@ -7,7 +7,7 @@ from scipy.stats import t as student
 from relaymodel import Curve
 from relaymodel.inference.cells import Cells
 from relaymodel.inference.noise import WHITE, Noise
-from relaymodel.inference.settling import BENDS, DELTAS, KINDS, SHIFTS, SIZES, settling
+from relaymodel.inference.settling import BENDS, DELTAS, KINDS, LIKELY, SHIFTS, SIZES, settling
 from relaymodel.inference.spline import smooth
 from tests.inference.curves import relay_curve
 
@@ -40,14 +40,14 @@ class TestSettling:
             weights = []
             for terms in form:
                 for c in kinds:
-                    for size in SIZES:
+                    for size, likely in zip(SIZES, LIKELY, strict=True):
                         R = Noise.of(cells).covariances[c] + WHITE * np.eye(24)
                         inverse = np.linalg.inv(R + terms @ terms.T * size**2 / variance)
                         normal = fixed.T @ inverse @ fixed
                         beta = np.linalg.solve(normal, fixed.T @ inverse @ y)
                         square = (y - fixed @ beta) @ inverse @ (y - fixed @ beta)
                         log = 0.5 * np.linalg.slogdet(inverse)[1] - 0.5 * np.linalg.slogdet(normal)[1]
-                        weights.append(log + Noise.of(cells).prior[c] - 0.5 * 22 * np.log(square))
+                        weights.append(log + likely + Noise.of(cells).prior[c] - 0.5 * 22 * np.log(square))
                         limits.append(beta[1])
                         errors.append(np.sqrt(square / 22 * np.linalg.inv(normal)[1, 1]))
             weights = np.exp(np.array(weights) - np.max(weights))

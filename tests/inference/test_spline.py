@@ -5,9 +5,10 @@ import pytest
 from scipy.integrate import quad
 
 from relaymodel import Curve
+from relaymodel.inference import estimate_exponent
 from relaymodel.inference.cells import Cells
 from relaymodel.inference.spline import _integrated, _sloped, _walk, smooth
-from tests.inference.curves import log_integers
+from tests.inference.curves import log_integers, relay_curve
 
 
 class TestSpline:
@@ -37,3 +38,12 @@ class TestSpline:
         averaged = np.stack([cells.mean(row) for row in np.stack([cells.mean(row) for row in dense]).T])
         inner = slice(1, None)  # the walk starts within the first cell
         assert kernel[inner, inner] == pytest.approx(averaged[inner, inner], rel=2e-3, abs=1e-8)
+
+    def test_errors_without_noise_hold_where_points_are_few_and_the_curve_bends(self, rng):
+        """Random t below 2000: of errors even along the curve, 13 in 100 would be too small."""
+        off = []
+        for _ in range(3):
+            t = np.sort(rng.choice(np.arange(1.0, 2000.0), 300, replace=False))
+            local = estimate_exponent(Curve(t, relay_curve(10, 6, 1.0, t)[0]))
+            off.append(np.abs(local.value - relay_curve(10, 6, 1.0, local.t)[1]) / local.stderr)
+        assert np.mean(np.array(off) > 1.96) < 0.03
