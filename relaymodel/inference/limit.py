@@ -120,9 +120,9 @@ def extrapolate_exponent(
     model.  log t is taken as log(P + t) where the prompt length P is known: the limit is the same, and corrections in
     P/t, which powers of 1/log t cannot follow, fall away.
 
-    *A noisy curve* does not tell the coefficients, and many fit alike.  They get normal priors: the first is by how much
-    the exponent drifts from the start of the window on, of a size up to 2 or, less likely, more; the others are half of
-    it.  Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.  The
+    *A noisy curve* does not tell the coefficients, and many fit alike.  They get normal priors: the first is how far the
+    exponent drifts from the start of the window on, of a size up to 2 or, less likely, more; the others are half of it.
+    Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.  The
     interval widens with whatever fits as well.  Where an exponent that has risen might as well grow on for ever, as
     that of a stretched exponential, a caveat says so and `identified` is False; where that is likelier by 7 to 1, there
     is no limit.

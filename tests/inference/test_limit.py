@@ -147,7 +147,7 @@ class TestLimit:
                 if rose.drift > 2.5 * rose.drift_stderr:  # .1 does not always show it by t = 4096
                     assert not limit.identified
                     assert "still grows" in limit.caveats[-1]
-        assert refused == 8 or power < 0.2
+        assert refused >= 6 or power < 0.2  # of .2, 23 of 24 were
 
     def test_a_limit_that_shows_is_not_said_to_grow(self, rng):
         t = log_integers(1, 10**6, 100)
