@@ -120,12 +120,12 @@ def extrapolate_exponent(
     model.  log t is taken as log(P + t) where the prompt length P is known: the limit is the same, and corrections in
     P/t, which powers of 1/log t cannot follow, fall away.
 
-    *A noisy curve* does not tell the coefficients, and many fit alike.  They get normal priors: the first is how far the
-    exponent drifts from the start of the window on, of a size up to 2 or, less likely, more; the others are half of it.
-    Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.  The
-    interval widens with whatever fits as well.  Where an exponent that has risen might as well grow on for ever, as
-    that of a stretched exponential, a caveat says so and `identified` is False; where that is likelier by 7 to 1, there
-    is no limit.
+    *A noisy curve* does not tell the coefficients, and many fit alike.  They get normal priors: the first is how far
+    the exponent drifts from the start of the window on, of a size up to 2 or, less likely, more; the others are half
+    of it.  Size, shift, log t or log(P + t), and the kind of noise are averaged over by their restricted likelihood.
+    The interval widens with whatever fits as well.  Where an exponent that has risen might as well grow on for ever,
+    as that of a stretched exponential, a caveat says so and `identified` is False; where that is likelier by 7 to 1,
+    there is no limit.
 
     *A curve with next to no noise*, and one that the above does not describe (p < 0.01): series of each degree up to 8
     over four windows, by generalised least squares with the noise that `estimate_exponent` finds.  The error's

@@ -29,7 +29,7 @@ SIZES = np.append(0.0, np.geomspace(0.01, 30, 12))
 shows to more than any does."""
 
 LIKELY = -np.log1p((SIZES / 2) ** 2)
-"""Logarithms of their prior weights, even up to twice the drift from a flat start to the limit 1, and falling beyond."""
+"""Logarithms of their prior weights: even up to twice the drift from a flat start to the limit 1, and then falling."""
 
 DAMPING = 0.5
 """Coefficients of higher powers, in units of the first."""
