@@ -284,7 +284,9 @@ def optional(library: str, purpose: str) -> Any:
     try:
         return import_module(library)
     except ImportError:
-        raise ImportError(f'{library} is needed to {purpose}; pip install "relaymodel[data]" brings it') from None
+        raise ImportError(
+            f'{library} is needed to {purpose}; pip install ".[data]" in the checkout brings it'
+        ) from None
 
 
 def write_table(

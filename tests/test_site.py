@@ -3,9 +3,12 @@
 Build it first: `sphinx-build -W --keep-going docs site` (extra `docs`).
 """
 
+import inspect
 import re
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
@@ -83,11 +86,19 @@ def test_the_page_to_play_with_is_linked_and_small():
 
 
 def test_every_command_and_public_name_has_its_place():
-    commands, names = text_of("cli.html"), text_of("api/relaymodel.html")
+    commands = text_of("cli.html")
     for command in COMMANDS:
         assert f'id="relaymodel-{command.__name__}"' in commands
-    for name in set(relaymodel.__all__) - {"__version__", "__bibtex__"}:
-        assert f'id="relaymodel.{name}"' in names, name
+    pages = "".join(path.read_text(encoding="utf-8") for path in (SITE / "api").glob("*.html"))
+    shown = set(re.findall(r'id="(relaymodel[\w.]*)"', pages))
+    packages = [name for _, name, is_package in walk_packages(relaymodel.__path__, "relaymodel.") if is_package]
+    assert len(packages) > 12
+    for package in {"relaymodel", *packages} - {"relaymodel.cli"}:
+        module = import_module(package)
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isroutine(value):
+                assert shown & {f"relaymodel.{name}", f"{package}.{name}"}, (package, name)
 
 
 def test_notebooks_are_shown_with_their_outputs():

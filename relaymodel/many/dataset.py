@@ -78,7 +78,7 @@ class Dataset:
         Raises `ImportError`, with what to install, without xarray.
         """
         if find_spec("xarray") is None:
-            raise ImportError('xarray is not installed; pip install "relaymodel[sweep]"')
+            raise ImportError('xarray is not installed; pip install ".[sweep]" in the checkout brings it')
         import xarray
 
         coords = {name: (name, values) if values.ndim else ((), values) for name, values in self.coords.items()}

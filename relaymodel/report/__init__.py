@@ -61,7 +61,7 @@ def reproduce(
         `data/` (CSV).  It must not exist, or be empty; it appears when everything is done, and only then.
     model
         A causal model of transformers (a folder, a GGUF file, a hub name): adds the measurement on a trained network,
-        and on the same architecture untrained.  Needs `relaymodel[networks]`.
+        and on the same architecture untrained.  Needs the extra `networks`.
     training
         A folder that `relaymodel train TEXT --arms` wrote, or a copy of its alpha.csv and configuration.json: adds
         what training does to forgetting, without and with a bias.

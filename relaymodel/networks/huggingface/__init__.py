@@ -1,6 +1,6 @@
 """Causal models of the transformers library, as networks to be measured.
 
-Needs torch and transformers: `pip install "relaymodel[networks]"`.  They are imported when a model is loaded.
+Needs torch and transformers: `pip install ".[networks]"` in the checkout.  They are imported when a model is loaded.
 """
 
 from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork

@@ -28,8 +28,8 @@ def heavy(name: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != name:
             raise
         raise ImportError(
-            f'{name} is needed to run or train models of the transformers library: pip install "relaymodel[networks]"; '
-            "untrained NumPy networks work without it",
+            f"{name} is needed to run or train models of the transformers library: pip install "
+            '".[networks]" in the checkout; untrained NumPy networks work without it',
             name=name,
         ) from None
 

@@ -66,8 +66,8 @@ def recency_raises_the_exponent(workspace: Workspace) -> Verdict:
 
 
 @claim(
-    "The constant of the decay is the density of attention at the beginning: D ~ prod sum λ p(0) P (log t)^(L-1)/"
-    "((L-1)! t)",
+    "The constant of the decay is the density of attention at the beginning: "
+    r"$D \sim \prod_l(\sum_h\lambda_{lh}\,p_h(0))\,P(\log t)^{L-1}/((L-1)!\,t)$",
     section="10",
 )
 def density_is_the_constant(workspace: Workspace) -> Verdict:

@@ -86,4 +86,4 @@ def states(net, tokens, **extras):
     return [shown[layer] for layer in sorted(shown)]
 
 
-NEEDED = '{} is needed to run or train models of the transformers library: pip install "relaymodel[networks]"; '
+NEEDED = '{} is needed to run or train models of the transformers library: pip install ".[networks]" in the checkout; '
