@@ -24,6 +24,7 @@ from relaymodel.cli.sliders import explore
 from relaymodel.cli.sweep import sweep
 from relaymodel.cli.symbols import derive
 from relaymodel.cli.training import train
+from relaymodel.progress import Clock
 
 WELCOME = f"""\
 relaymodel {__version__}: how much does a transformer remember of its prompt?
@@ -120,7 +121,11 @@ def _run(arguments: list[str]) -> int:
         command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         raise ValueError(_usage(error, arguments)) from None
-    return command(*bound.args, **bound.kwargs) or 0
+    Clock.start(f"relaymodel {command.__name__}")
+    try:
+        return command(*bound.args, **bound.kwargs) or 0
+    finally:
+        Clock.stop()
 
 
 def _usage(error: CycloptsError, arguments: Sequence[str]) -> str:

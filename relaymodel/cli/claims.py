@@ -6,6 +6,7 @@ from typing import Annotated
 
 from relaymodel.cli.options import NETWORK, OUTPUT, Force, Json, option
 from relaymodel.cli.output import claim, folder, print_json, say, written
+from relaymodel.progress import Clock
 
 
 def reproduce(
@@ -49,5 +50,6 @@ def reproduce(
 
 def _progress(done: int, total: int, title: str) -> None:
     """Draw on the terminal's last line how far the work is."""
+    Clock.stop()
     line = f"[{'#' * done}{'-' * (total - done)}] {title}"[:78]
     print(f"\r{line:<78}", end="\n" if done >= total else "", file=sys.stderr, flush=True)

@@ -15,6 +15,7 @@ from relaymodel.cli.output import Listing, Output, filename
 from relaymodel.curve import COLUMNS, SIGNED, Curve
 from relaymodel.display import figure
 from relaymodel.files import STDIO
+from relaymodel.progress import Clock
 
 CurveFile = Annotated[
     Path,
@@ -88,8 +89,11 @@ def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), out
 
     output.check()
     curve = window.read(file)
+    Clock.stage("fitting a power law")
     law = rm.fit_power_law(curve, **window.span)
+    Clock.stage("estimating local exponents")
     local = rm.estimate_exponent(curve, **window.span)
+    Clock.stage("extrapolating the limit at t to infinity")
     limit, found = None, ""
     try:
         limit = rm.extrapolate_exponent(curve, **window.span)

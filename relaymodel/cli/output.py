@@ -17,6 +17,7 @@ from relaymodel.cli.numbers import numbers, text
 from relaymodel.cli.options import OUTPUT, Force, Json, flag, option, options
 from relaymodel.display import STYLES, typeset
 from relaymodel.files import STDIO
+from relaymodel.progress import Clock
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,6 +212,7 @@ def written(path: Path) -> None:
 
 def say(text: object = "", **where: Any) -> None:
     """Print text that does nothing else to a terminal: what cannot be printed is escaped, line by line."""
+    Clock.stop()
     print("\n".join(line if line.isprintable() else one_line(line) for line in str(text).split("\n")), **where)
 
 
@@ -228,6 +230,7 @@ def print_json(result: Mapping[str, Any], *, strings: bool = False) -> None:
     Numbers beyond the range of float64 are written as numbers, of any size, or as strings.
     """
     # json knows no numbers beyond the float range: they pass through it as marked strings
+    Clock.stop()
     encoded = json.dumps(_jsonable(result, strings=strings), allow_nan=False)
     print(encoded if strings else re.sub(r'"\\u0000([^"]*)"', r"\1", encoded))
 
