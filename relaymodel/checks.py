@@ -92,6 +92,19 @@ def positive_integer(name: str, value: object, *, least: int = 1) -> int:
     return int(value)
 
 
+def positive(name: str, value: object) -> float:
+    """Return a positive real number as a float.
+
+    >>> positive("temperature", 0)
+    Traceback (most recent call last):
+    ValueError: temperature must be positive, got 0
+    """
+    number = float(real(name, value))
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, got {show(value)}")
+    return number
+
+
 def series(name: str, values: object, *, least: int = 1) -> NDArray[np.float64]:
     """Return a one-dimensional float64 array of at least `least` finite numbers, as a copy.
 
@@ -149,6 +162,19 @@ def token_ids(tokens: object, vocabulary: int) -> NDArray[np.int64]:
         bad = array.min() if array.min() < 0 else array.max()
         raise ValueError(f"tokens must be from 0 to {vocabulary - 1}, got {bad}")
     return array.astype(np.int64)
+
+
+def sampling(context: int | None, prompt: int, count: object, temperature: object) -> tuple[int, float]:
+    """Return how many tokens follow a prompt of so many, and how they are drawn; both must fit in the context.
+
+    >>> sampling(8, 5, 4, 1)
+    Traceback (most recent call last):
+    ValueError: prompt and count must fit in context = 8 positions, got 9
+    """
+    number, warmth = positive_integer("count", count), positive("temperature", temperature)
+    if context is not None and prompt + number > context:
+        raise ValueError(f"prompt and count must fit in context = {context} positions, got {prompt + number}")
+    return number, warmth
 
 
 def demand(name: str, array: NDArray[Any], good: NDArray[np.bool_], rule: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from relaymodel.checks import choice, positive_integer, real
+from relaymodel.checks import choice, positive, positive_integer
 from relaymodel.networks.transformer import Architecture, Transformer, Weights
 
 
@@ -46,10 +46,7 @@ def sharp_network(
     True
     """
     choice("norm", norm, ("layer", "rms"))
-    strength, size = float(real("relay", relay)), float(real("common", common))
-    for name, value in (("relay", strength), ("common", size)):
-        if value <= 0:
-            raise ValueError(f"{name} must be positive, got {value!r}")
+    strength, size = positive("relay", relay), positive("common", common)
     shape = Architecture(
         depth=positive_integer("depth", depth),
         width=4,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.checks import Number, demand, real, series, show
+from relaymodel.checks import Number, demand, positive, real, series, show
 from relaymodel.control.limits import DECAY, PLATEAU, REVERSAL, bias_limit
 from relaymodel.control.response import LATEST, check_positive, respond, uniform
 from relaymodel.display import table
@@ -138,9 +138,7 @@ def phase_diagram(
         demand("recencies", gammas, gammas < 1, "less than 1")
         demand("recencies", gammas, np.diff(gammas, prepend=-np.inf) > 0, "increasing")
     last = real("horizon", horizon)
-    flat = float(real("tolerance", tolerance))
-    if flat <= 0:
-        raise ValueError(f"tolerance must be positive, got {show(tolerance)}")
+    flat = positive("tolerance", tolerance)
     by_tokens = gammas is not None or not uniform(model)
     if not 2 <= last <= (MOST_BY_TOKENS if by_tokens else LATEST) or last != int(last):
         raise ValueError(

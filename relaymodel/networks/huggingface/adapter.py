@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from immutabledict import immutabledict
 
-from relaymodel.checks import as_text, positive_integer, real, show, token_ids
+from relaymodel.checks import as_text, sampling, token_ids
 from relaymodel.networks.huggingface.attention import row_watch
 from relaymodel.networks.huggingface.bias import NAME, bias_hook
 from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
@@ -151,11 +151,7 @@ class HuggingFaceNetwork:
         """Return `count` tokens sampled from the model's softmax; an end-of-text token does not end it."""
         torch = heavy("torch")
         text = self._ids([list(prompt)])
-        count, warmth = positive_integer("count", count), float(real("temperature", temperature))
-        if warmth <= 0:
-            raise ValueError(f"temperature must be positive, got {show(temperature)}")
-        if self.context is not None and text.shape[1] + count > self.context:
-            raise ValueError(f"prompt and count must fit in context = {self.context}, got {text.shape[1] + count}")
+        count, warmth = sampling(self.context, text.shape[1], count, temperature)
         generator = torch.Generator().manual_seed(torch_seed(seed))
         known = inspect.signature(self.model.forward).parameters
         cache = next((name for name in CACHES if name in known), None)

@@ -58,30 +58,11 @@ def _gpt2(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) -
         epsilon=config.layer_norm_epsilon,
     )
     blocks = []
-    for i in range(config.n_layer):
-        part = {name.removeprefix(f"h.{i}."): value for name, value in state.items() if name.startswith(f"h.{i}.")}
-        query, key, value = np.split(part["attn.c_attn.weight"], 3, axis=1)
-        query_bias, key_bias, value_bias = np.split(part["attn.c_attn.bias"], 3)
-        blocks.append(
-            Block(
-                part["ln_1.weight"],
-                query,
-                key,
-                value,
-                part["attn.c_proj.weight"],
-                attention_shift=part["ln_1.bias"],
-                query_bias=query_bias,
-                key_bias=key_bias,
-                value_bias=value_bias,
-                output_bias=part["attn.c_proj.bias"],
-                mlp_gain=part["ln_2.weight"],
-                mlp_shift=part["ln_2.bias"],
-                up=part["mlp.c_fc.weight"],
-                up_bias=part["mlp.c_fc.bias"],
-                down=part["mlp.c_proj.weight"],
-                down_bias=part["mlp.c_proj.bias"],
-            )
-        )
+    for part in _parts(state, "h", config.n_layer):
+        joint = (part.pop(f"attn.c_attn.{kind}") for kind in ("weight", "bias"))
+        for kind, array in zip(("weight", "bias"), joint, strict=True):
+            part |= {f"{name}.{kind}": each for name, each in zip(QUERIES, np.split(array, 3, axis=-1), strict=True)}
+        blocks.append(_block(part, {name: name for name in QUERIES} | GPT2_MODULES, "ln_1", "ln_2"))
     return architecture, Weights(
         state["wte.weight"], tuple(blocks), state["ln_f.weight"], state["ln_f.bias"], state["wpe.weight"]
     )
@@ -107,37 +88,37 @@ def _llama(config: Any, activation: str, state: dict[str, NDArray[np.float64]]) 
         rotary_base=rope["rope_theta"],
         epsilon=config.rms_norm_eps,
     )
-    blocks = []
-    for i in range(config.num_hidden_layers):
-        start = f"layers.{i}."
-        part = {name.removeprefix(start): value for name, value in state.items() if name.startswith(start)}
-
-        def matrix(name: str, part: dict[str, Any] = part) -> Any:
-            return np.ascontiguousarray(part[f"{name}.weight"].T)
-
-        blocks.append(
-            Block(
-                part["input_layernorm.weight"],
-                matrix("self_attn.q_proj"),
-                matrix("self_attn.k_proj"),
-                matrix("self_attn.v_proj"),
-                matrix("self_attn.o_proj"),
-                query_bias=part.get("self_attn.q_proj.bias"),
-                key_bias=part.get("self_attn.k_proj.bias"),
-                value_bias=part.get("self_attn.v_proj.bias"),
-                output_bias=part.get("self_attn.o_proj.bias"),
-                mlp_gain=part["post_attention_layernorm.weight"],
-                up=matrix("mlp.up_proj"),
-                up_bias=part.get("mlp.up_proj.bias"),
-                gate=matrix("mlp.gate_proj"),
-                gate_bias=part.get("mlp.gate_proj.bias"),
-                down=matrix("mlp.down_proj"),
-                down_bias=part.get("mlp.down_proj.bias"),
-            )
+    blocks = [
+        # transformers keeps these matrices with their outputs first
+        _block(
+            {name: np.ascontiguousarray(array.T) for name, array in part.items()},
+            LLAMA_MODULES,
+            "input_layernorm",
+            "post_attention_layernorm",
         )
+        for part in _parts(state, "layers", config.num_hidden_layers)
+    ]
     return architecture, Weights(state["embed_tokens.weight"], tuple(blocks), state["norm.weight"])
 
 
+def _parts(state: dict[str, Any], holder: str, count: int) -> list[dict[str, Any]]:
+    """Return the arrays of every block, by their names in it."""
+    starts = [f"{holder}.{i}." for i in range(count)]
+    return [{name.removeprefix(s): array for name, array in state.items() if name.startswith(s)} for s in starts]
+
+
+def _block(part: dict[str, Any], modules: dict[str, str], attention_norm: str, mlp_norm: str) -> Block:
+    found = {name: part[f"{module}.weight"] for name, module in modules.items()}
+    found |= {f"{name}_bias": part.get(f"{module}.bias") for name, module in modules.items()}
+    for name, module in (("attention", attention_norm), ("mlp", mlp_norm)):
+        found |= {f"{name}_gain": part[f"{module}.weight"], f"{name}_shift": part.get(f"{module}.bias")}
+    return Block(**found)
+
+
+QUERIES = ("query", "key", "value")
+GPT2_MODULES = {"output": "attn.c_proj", "up": "mlp.c_fc", "down": "mlp.c_proj"}
+LLAMA_MODULES = {name: f"self_attn.{name[0]}_proj" for name in (*QUERIES, "output")}
+LLAMA_MODULES |= {name: f"mlp.{name}_proj" for name in ("up", "gate", "down")}
 BUILDERS = {"gpt2": _gpt2, "llama": _llama, "qwen2": _llama}
 
 

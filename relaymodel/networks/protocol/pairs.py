@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import as_text, numbers, positive_integer, real, show
+from relaymodel.checks import as_text, numbers, positive, positive_integer, show
 from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Generated:
     def __post_init__(self) -> None:
         positive_integer("count", self.count, least=2)
         positive_integer("seed", self.seed, least=0)
-        if real("temperature", self.temperature) <= 0:
-            raise ValueError(f"temperature must be positive, got {show(self.temperature)}")
+        positive("temperature", self.temperature)
 
 
 PlainPairs = tuple[Texts, Texts, Texts | RandomTokens | Generated]

@@ -108,9 +108,10 @@ def measure(
     np.True_
     """
     if not isinstance(network, Network):
+        members = ", ".join(name for name in vars(Network) if name[0] != "_")
         raise TypeError(
-            f"network must offer {', '.join(_MEMBERS)} (relaymodel.networks.protocol.Network), got "
-            f"{show(network)} of type {type(network).__name__}"
+            f"network must offer {members} (relaymodel.networks.protocol.Network), got {show(network)} of type "
+            f"{type(network).__name__}"
         )
     texts = Pairs.of(pairs).encode(network)
     kept = _layers(network, layers, final_norm)
@@ -180,9 +181,6 @@ def bias_array(bias: LogBias | Callable[[Array], Array], prompt: int, n: int) ->
     added = np.zeros((n, 1))
     added[prompt:, 0] = bias_function(bias, prompt)(np.arange(1.0, n - prompt + 1))
     return np.broadcast_to(added, (n, prompt))
-
-
-_MEMBERS = ("depth", "vocabulary", "context", "window", "precision", "provenance", "encode", "generate", "observe")
 
 
 def _layers(network: Network, layers: Sequence[int] | None, final_norm: bool) -> tuple[int, ...]:

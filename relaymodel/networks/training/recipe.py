@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relaymodel.checks import choice, positive_integer, real, show
+from relaymodel.checks import choice, positive, positive_integer, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ class Recipe:
             value = getattr(self, field.name)
             if field.name not in ("rate", "positions"):
                 object.__setattr__(self, field.name, positive_integer(field.name, value))
-        object.__setattr__(self, "rate", float(real("rate", self.rate)))
+        object.__setattr__(self, "rate", positive("rate", self.rate))
         choice("positions", self.positions, PLACES)
         if not BYTES <= self.vocabulary <= LARGEST_VOCABULARY:
             raise ValueError(
@@ -93,8 +93,6 @@ class Recipe:
             )
         if self.positions == "rotary" and self.width // self.heads % 2:
             raise ValueError(f"width / heads must be even for rotary positions, got {self.width} / {self.heads}")
-        if self.rate <= 0:
-            raise ValueError(f"rate must be positive, got {show(self.rate)}")
         if self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads = {self.heads}, got {self.width}")
         for name, most in (("threads", MOST_THREADS), ("checkpoints", MOST_CHECKPOINTS)):

@@ -1,14 +1,16 @@
 """What a transformer is made of, without its weights."""
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from relaymodel.checks import choice, positive_integer, real, show
+from relaymodel.checks import choice, positive, positive_integer, show
 
 NORMS = ("layer", "rms")
 POSITIONS = ("learned", "rotary", "none")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
+OUTSIDE = ("embedding", "positions", "final_gain", "final_shift", "unembedding")  # arrays that no block has
 QUERIES_AT_ONCE = 128  # queries, or tokens in the MLP, handled at once: what stays in a cache, and bounds the memory
 
 
@@ -79,10 +81,7 @@ class Architecture:
         if not isinstance(self.gated, (bool, np.bool_)):
             raise TypeError(f"gated must be True or False, got {show(self.gated)}")
         for name in ("rotary_base", "epsilon"):
-            number = float(real(name, getattr(self, name)))
-            if number <= 0:
-                raise ValueError(f"{name} must be positive, got {number!r}; without a floor the norm has no bound")
-            object.__setattr__(self, name, number)
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
         if self.head_width is None and self.width % self.heads:
             raise ValueError(
                 f"heads must divide width if head_width is not given, got heads = {self.heads} and width = {self.width}"
@@ -110,18 +109,33 @@ class Architecture:
         return 4 * self.width if self.mlp_width is None else self.mlp_width
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of all arrays that `Weights` and, the same in each, its blocks may hold, by their names."""
+        d, q, k, m = self.width, self.heads * self.head_size, self.key_value_heads * self.head_size, self.mlp_hidden
+        arrays: dict[str, tuple[int, ...]] = dict.fromkeys(("embedding", "unembedding"), (self.vocabulary, d))
+        norms, matrices = ["final", "attention"], {"query": (d, q), "key": (d, k), "value": (d, k), "output": (q, d)}
+        if self.positions == "learned":
+            arrays["positions"] = (self.context or 0, d)
+        if m:
+            norms.append("mlp")
+            matrices |= {"up": (d, m), "down": (m, d)} | ({"gate": (d, m)} if self.gated else {})
+        for name, shape in matrices.items():
+            arrays |= {name: shape, f"{name}_bias": shape[1:]}
+        for name in norms:
+            arrays |= {f"{name}_gain": (d,)} | ({f"{name}_shift": (d,)} if self.norm == "layer" else {})
+        return arrays
+
+    @property
     def parameters(self) -> int:
-        """Number of weights.
+        """Number of weights, biases left out.
 
         >>> Architecture(depth=12, width=768, heads=12, vocabulary=50257, context=1024).parameters  # GPT-2
         124356864
         """
-        d, k = self.width, self.key_value_heads * self.head_size
-        norm = d * (2 if self.norm == "layer" else 1)
-        attention = 2 * d * self.heads * self.head_size + 2 * d * k + norm
-        mlp = (3 if self.gated else 2) * d * self.mlp_hidden + norm if self.mlp_hidden else 0
-        tokens = self.vocabulary + (self.context or 0) * (self.positions == "learned")
-        return self.depth * (attention + mlp) + tokens * d + norm
+        sizes = {name: math.prod(shape) for name, shape in self.shapes.items() if not name.endswith("_bias")}
+        return sum(
+            size * (1 if name in OUTSIDE else self.depth) for name, size in sizes.items() if name != "unembedding"
+        )
 
     def memory(self, n: int, texts: int = 2) -> float:
         """Return how many bytes a run on `texts` of n tokens takes beside the weights, about."""

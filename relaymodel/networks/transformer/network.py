@@ -8,7 +8,7 @@ import numpy as np
 from immutabledict import immutabledict
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.checks import as_text, positive_integer, real, show, token_ids
+from relaymodel.checks import as_text, positive_integer, sampling, show, token_ids
 from relaymodel.memory import demand_memory
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
 from relaymodel.networks.transformer.layers import Wanted, activate, attend, normalise, rotary_angles, rotate
@@ -211,13 +211,8 @@ class Transformer:
         True
         """
         ids = token_ids([prompt], self.vocabulary)[0]
-        count = positive_integer("count", count)
-        warmth = float(real("temperature", temperature))
-        if warmth <= 0:
-            raise ValueError(f"temperature must be positive, got {show(temperature)}")
+        count, warmth = sampling(self.context, ids.size, count, temperature)
         total = ids.size + count
-        if self.context is not None and total > self.context:
-            raise ValueError(f"prompt and count must fit in context = {self.context} positions, got {total}")
         rng = np.random.default_rng(positive_integer("seed", seed, least=0))
         w, a = self.weights, self.architecture
         shape = (a.depth, 2, a.key_value_heads, total, a.head_size)

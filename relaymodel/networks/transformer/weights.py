@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import real, show
+from relaymodel.checks import positive, show
 from relaymodel.memory import demand_memory
 from relaymodel.networks.transformer.architecture import Architecture
 
@@ -68,68 +67,39 @@ class Weights:
 
         Source: Radford et al. (2019), as implemented in transformers.
         """
-        a = architecture
-        deviation = float(real("std", std))
-        if deviation <= 0:
-            raise ValueError(f"std must be positive, got {show(std)}")
+        deviation, shapes = positive("std", std), architecture.shapes
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy Generator, such as numpy.random.default_rng(0), got {show(rng)}")
+        size = architecture.parameters
+        demand_memory("architecture", 8.0 * size, f"a network of {size:.3g} weights")
+        residual = (2 * architecture.depth) ** -0.5
 
-        demand_memory("architecture", 8.0 * a.parameters, f"a network of {a.parameters:.3g} weights")
+        def made(*names: str) -> dict[str, Array]:
+            arrays = {}
+            for name in names:
+                if name.endswith(("gain", "shift")) and name in shapes:
+                    arrays[name] = np.full(shapes[name], float(name.endswith("gain")))
+                elif name in shapes:
+                    arrays[name] = rng.standard_normal(shapes[name])
+                    arrays[name] *= deviation * (residual if name in ("output", "down") else 1)
+            return arrays
 
-        def normal(rows: int, columns: int, scale: float = 1.0) -> Array:
-            values = rng.standard_normal((rows, columns))
-            values *= deviation * scale
-            return values
-
-        d, q, k, m = a.width, a.heads * a.head_size, a.key_value_heads * a.head_size, a.mlp_hidden
-        residual = (2 * a.depth) ** -0.5
-        layer = a.norm == "layer"
-        blocks = []
-        for _ in range(a.depth):
-            shift = np.zeros(d) if layer else None
-            mlp: dict[str, Any] = {}
-            if m:
-                mlp = {"mlp_gain": np.ones(d), "mlp_shift": shift, "up": normal(d, m), "down": normal(m, d, residual)}
-                if a.gated:
-                    mlp["gate"] = normal(d, m)
-            attention = (normal(d, q), normal(d, k), normal(d, k), normal(q, d, residual))
-            blocks.append(Block(np.ones(d), *attention, attention_shift=shift, **mlp))
-        return cls(
-            embedding=normal(a.vocabulary, d),
-            blocks=tuple(blocks),
-            final_gain=np.ones(d),
-            final_shift=np.zeros(d) if layer else None,
-            positions=normal(a.context or 0, d) if a.positions == "learned" else None,
+        norms = ("attention_gain", "attention_shift", "mlp_gain", "mlp_shift")
+        blocks = tuple(
+            Block(**made("up", "down", "gate", "query", "key", "value", "output", *norms))
+            for _ in range(architecture.depth)
         )
+        return cls(blocks=blocks, **made("embedding", "positions", "final_gain", "final_shift"))
 
     def check(self, architecture: Architecture) -> None:
         """Raise `ValueError` naming the first array that is missing, superfluous, of another shape, or not finite."""
-        a = architecture
-        d, q, k, m = a.width, a.heads * a.head_size, a.key_value_heads * a.head_size, a.mlp_hidden
+        a, shapes = architecture, architecture.shapes
         if len(self.blocks) != a.depth:
             raise ValueError(f"weights must have depth = {a.depth} blocks, got {len(self.blocks)}")
-        shapes: dict[str, tuple[int, ...]] = {"query": (d, q), "key": (d, k), "value": (d, k), "output": (q, d)}
-        shapes |= {"query_bias": (q,), "key_bias": (k,), "value_bias": (k,), "output_bias": (d,)}
-        shapes |= {"attention_gain": (d,), "attention_shift": (d,), "embedding": (a.vocabulary, d)}
-        shapes |= {"unembedding": (a.vocabulary, d), "final_gain": (d,), "final_shift": (d,)}
-        optional = {name for name in shapes if name.endswith(("bias", "shift"))} | {"unembedding"}
-        if m:
-            shapes |= {"mlp_gain": (d,), "mlp_shift": (d,), "up": (d, m), "up_bias": (m,)}
-            shapes |= {"down": (m, d), "down_bias": (d,)}
-            optional |= {"mlp_shift", "up_bias", "down_bias"}
-            if a.gated:
-                shapes |= {"gate": (d, m), "gate_bias": (m,)}
-                optional |= {"gate_bias"}
-        if a.positions == "learned":
-            shapes["positions"] = (a.context or 0, d)
-        if a.norm == "rms":
-            for name in ("attention_shift", "mlp_shift", "final_shift"):
-                shapes.pop(name, None)
         for name, array in self._arrays():
             short = name.rpartition(".")[2]
             if array is None:
-                if short in shapes and short not in optional:
+                if short in shapes and not short.endswith(("bias", "shift", "unembedding")):
                     raise ValueError(f"weights must have {name}, shape {shapes[short]}, got None")
             elif short not in shapes:
                 raise ValueError(f"weights must have no {name} in this architecture ({a.describe()})")
