@@ -30,7 +30,7 @@ def assert_error_is_of_order(errors, scale, where):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("order", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("order", [1, 3, 6])
 def test_series_of_the_influence(name, order):
     series = derivation_of(MODELS[name]).asymptotic_series(order)
     with mpmath.workdps(260):
@@ -39,7 +39,7 @@ def test_series_of_the_influence(name, order):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("order", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("order", [1, 2, 7])
 def test_series_of_the_exponent(name, order):
     series = derivation_of(MODELS[name]).exponent_series(order)
     with mpmath.workdps(260):

@@ -138,7 +138,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("prompt", [1, 64, 10**9])
+@pytest.mark.parametrize("prompt", [1, pytest.param(64, marks=pytest.mark.exhaustive), 10**9])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_domain(kind, prompt):
     """t far below and far above P, whole and not, to 1e300."""

@@ -117,8 +117,9 @@ def _block(part: dict[str, Any], modules: dict[str, str], attention_norm: str, m
 
 QUERIES = ("query", "key", "value")
 GPT2_MODULES = {"output": "attn.c_proj", "up": "mlp.c_fc", "down": "mlp.c_proj"}
-LLAMA_MODULES = {name: f"self_attn.{name[0]}_proj" for name in (*QUERIES, "output")}
-LLAMA_MODULES |= {name: f"mlp.{name}_proj" for name in ("up", "gate", "down")}
+LLAMA_MODULES = {name: f"self_attn.{name[0]}_proj" for name in (*QUERIES, "output")} | {
+    name: f"mlp.{name}_proj" for name in ("up", "gate", "down")
+}
 BUILDERS = {"gpt2": _gpt2, "llama": _llama, "qwen2": _llama}
 
 
