@@ -54,7 +54,8 @@ def forgeries(value, rng):
 
 @pytest.mark.parametrize("name", ["low", "high", "omega", "noise", "hypotheses", "ladder"])
 def test_everything_that_is_doctored_is_caught(rng, name):
-    certificate = certify(*example(rng, depth=2, heads=2, steps=6))
+    # a ladder has hundreds of entries, each of which is forged and verified
+    certificate = certify(*example(rng, depth=1 if name == "ladder" else 2, heads=2, steps=6))
     assert certificate.holds
     count = 0
     for other in forgeries(getattr(certificate, name), rng):
