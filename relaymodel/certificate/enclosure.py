@@ -12,7 +12,7 @@ from relaymodel.model import Layer
 Array = NDArray[np.float64]
 
 KEPT_PAIRS = 400  # pairs kept for a layer
-SWEEPS = 3
+SWEEPS = 3  # over the layers at most: they end when none moves
 DEEP = 64  # layers beyond which strengths stay where each layer alone is closest: sweeps take time as their square
 
 

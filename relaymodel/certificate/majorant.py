@@ -10,7 +10,7 @@ from relaymodel.model import Layer
 
 Array = NDArray[np.float64]
 
-TINY = 1e-300
+TINY = 1e-300  # stands for every positive number that would fall below it
 
 
 @dataclass(frozen=True, eq=False)

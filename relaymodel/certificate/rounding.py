@@ -19,12 +19,12 @@ from relaymodel.exact.precision import working
 
 Array = NDArray[np.float64]
 
-UNIT = 2.0**-53
+UNIT = 2.0**-53  # largest relative error of one rounding
 SCALAR = 1 + 2.0**-40
 """Outward rounding of a formula of fewer than 4000 operations on numbers that are not negative."""
 SMALLEST_SAFE = 1e-150
 """Far above all whose squares underflow: what norms of arrays are enlarged or lessened by."""
-LARGEST_SAFE = 1e280
+LARGEST_SAFE = 1e280  # beyond it a number becomes an integer, before products with it reach the end of floats
 EXPONENT_LIMIT = 1e6  # exponents beyond it make integers of more than a million bits
 
 

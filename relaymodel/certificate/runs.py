@@ -15,7 +15,7 @@ from relaymodel.networks.transformer.layers import activate, normalise
 
 Array = NDArray[np.float64]
 
-AGREE = 1e-9
+AGREE = 1e-9  # of the states' size: what they may be off when a block is computed anew
 UNKNOWN = "the theorem's hypotheses cannot be established"
 
 

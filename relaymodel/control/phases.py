@@ -16,7 +16,7 @@ from relaymodel.simulation.run import Simulation
 
 Array = NDArray[np.float64]
 
-TOLERANCE = 0.01
+TOLERANCE = 0.01  # local exponents below it count as flat, unless the caller asks otherwise
 MOST_BY_TOKENS = 2**20
 """Tokens to the horizon where every cell is run token by token."""
 

@@ -16,7 +16,7 @@ from relaymodel.exact.spectrum import rational
 from relaymodel.model import RelayModel
 from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
 
-LONGEST_HORIZON = 10**12
+LONGEST_HORIZON = 10**12  # tokens that a plan reaches, or that lie between two reminders, at most
 CLOSE = 1e-11
 """Values this close to the level, relatively, are compared with it in balls; `influence` is right to 1e-12."""
 

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 LONG = 1024
 """Blocks of more tokens are a difference of two balls; shorter ones are summed token by token, which is faster."""
 
-WEIGHTS_AT_ONCE = 1 << 16
+WEIGHTS_AT_ONCE = 1 << 16  # weights summed at once: half a megabyte
 TIMES = "whole numbers from 1 to 2^52, counted in continuation tokens"
 
 

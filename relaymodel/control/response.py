@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from relaymodel.checks import demand, numbers, show
-from relaymodel.exact.values import check_model
+from relaymodel.exact.values import LARGEST_T, check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
 from relaymodel.simulation.grid import FIRST_NODES, LogGrid
@@ -29,7 +29,7 @@ STEEPEST = 2.0
 """Powers of e by which the odds may vary within a panel of the grid."""
 WHOLE = 2.0**14
 """Turns before this come as whole tokens."""
-LATEST = 1e300
+LATEST = LARGEST_T
 LAST_BY_TOKENS = 2**22
 """Tokens that a recursion token by token is run for."""
 

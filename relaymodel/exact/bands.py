@@ -18,9 +18,9 @@ from relaymodel.exact.residues import SMALLEST_SUM, Sums, front
 from relaymodel.exact.spectrum import Symbol, symbol
 from relaymodel.model import RelayModel
 
-BAND_WIDTH = float(np.log(4))
-CHEBYSHEV_DEGREE = 19
-TAIL = 4e-14
+BAND_WIDTH = float(np.log(4))  # one contour for each factor of 4 in t
+CHEBYSHEV_DEGREE = 19  # of the polynomial in log t of a band
+TAIL = 4e-14  # of a band's least value: what the last three coefficients may add up to
 POINTS_ALONE = 6  # points of a band that are evaluated one by one rather than interpolated
 ALONE = 16  # sources below have contours of their own
 ENTRIES = 1 << 17  # of the largest matrix of points and nodes

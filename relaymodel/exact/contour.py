@@ -21,27 +21,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flint import fmpq
 from numpy.typing import NDArray
 
+from relaymodel.exact.powersums import DIGAMMA, STIRLING
 from relaymodel.exact.spectrum import Symbol
 
-THETA = 0.6
+THETA = 0.6  # angle of the hyperbola
 STIRLING_FROM = 32  # Stirling's series holds from here on
 AGREEMENT = 1e-13  # of the sums with steps 2h and h, relative to the sum of magnitudes
-NEGLIGIBLE_NODE = 1e-18
-MOST_NODES = 20_000
+NEGLIGIBLE_NODE = 1e-18  # of all nodes: what those left out may add up to
+MOST_NODES = 20_000  # of a contour; more are refused
 NEAR_SELF = 0.25  # heads with 1 - gamma below this are taken relative to the token itself
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
-_STIRLING_TERMS = [
-    float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))]
-]
 _STEPS = np.arange(STIRLING_FROM + 20.0)[:, None]  # from |x| < 32 in any direction of the contour to beyond
 _lgamma = np.vectorize(math.lgamma, otypes=[float])  # of few numbers
-_DIGAMMA_TERMS = [float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +84,8 @@ def log_gamma_quotient(x: Complex, delta: float) -> Complex:
     end = raised + delta
     p, q = 1 / raised, 1 / end
     pp, qq = p * p, q * q
-    value, slope = np.full_like(raised, _STIRLING_TERMS[-1]), np.zeros_like(raised)
-    for coefficient in _STIRLING_TERMS[-2::-1]:  # the polynomial at qq and its divided difference between pp and qq
+    value, slope = np.full_like(raised, STIRLING[-1]), np.zeros_like(raised)
+    for coefficient in STIRLING[-2::-1]:  # the polynomial at qq and its divided difference between pp and qq
         slope = slope * pp + value
         value = value * qq + coefficient
     tail = -delta * p * q * (value + p * (p + q) * slope)
@@ -100,7 +96,7 @@ def stirling(x: Complex) -> Complex:
     """Return the tail of Stirling's series at |x| >= 32, Re x > 0."""
     inverse = 1 / x
     square = inverse * inverse
-    terms = _STIRLING_TERMS if np.min(np.abs(x), initial=np.inf) < 1e3 else _STIRLING_TERMS[:2]
+    terms = STIRLING if np.min(np.abs(x), initial=np.inf) < 1e3 else STIRLING[:2]
     total: Complex = np.full_like(inverse, terms[-1])
     for coefficient in terms[-2::-1]:
         total = total * square + coefficient
@@ -168,8 +164,8 @@ def digamma_rise(N: Array, d: Complex) -> Complex:
     p, q = 1 / start, 1 / end
     value = log1p(d * p) + 0.5 * d * p * q
     pp, qq = p * p, q * q
-    tails = [np.full_like(x, _DIGAMMA_TERMS[-1]) for x in (pp + 0 * qq, qq)]
-    for coefficient in _DIGAMMA_TERMS[-2::-1]:
+    tails = [np.full_like(x, DIGAMMA[-1]) for x in (pp + 0 * qq, qq)]
+    for coefficient in DIGAMMA[-2::-1]:
         tails = [tail * x + coefficient for tail, x in zip(tails, (pp, qq), strict=True)]
     value += tails[0] * pp - tails[1] * qq
     if low.any():

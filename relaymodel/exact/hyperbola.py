@@ -30,10 +30,10 @@ from flint import acb, arb, fmpq
 from relaymodel.exact.kernel import GammaKernel, head_front
 from relaymodel.exact.spectrum import Symbol, rational
 
-BALL_ANGLE, STRIP_WIDTH = 0.75, 0.45
-PIECE = 0.25
-LARGEST_BAND = 300.0
-MOST_BALL_NODES = 100_000
+BALL_ANGLE, STRIP_WIDTH = 0.75, 0.45  # theta and d
+PIECE = 0.25  # of u: each factor is bounded by its values at the ends of a piece
+LARGEST_BAND = 300.0  # of u: a tail that is not small by then falls too slowly
+MOST_BALL_NODES = 100_000  # of a contour; more are refused
 
 
 class NoContourError(ArithmeticError):

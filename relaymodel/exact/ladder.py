@@ -25,7 +25,7 @@ from flint import arb, arb_series, ctx, fmpq
 from relaymodel.exact.kernel import GammaKernel, gamma_ratio, head_front
 from relaymodel.exact.spectrum import Symbol, rational
 
-MOST_POLES = 3000
+MOST_POLES = 3000  # summed; more are refused, and a contour serves
 CLUSTER_BITS = 64  # bits: poles closer than 2^-64 are one cluster
 WINDOW = 16  # bits without any gap above that
 

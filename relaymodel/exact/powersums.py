@@ -17,7 +17,7 @@ from flint import fmpq
 from numpy.typing import NDArray
 
 SHIFT = 32  # arguments below this are raised by this much; from there the series gives full precision
-NEGLIGIBLE = 2.0**-56
+NEGLIGIBLE = 2.0**-56  # a sixteenth of the spacing of floats at 1
 
 Array = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def log_gamma_ratio(x: Array, c: float) -> Array:
         inverse = 1.0 / argument
         square = inverse * inverse
         series: Array | float = 0.0
-        for coefficient in reversed(_STIRLING):
+        for coefficient in reversed(STIRLING):
             series = series * square + coefficient
         value += sign * series * inverse
     small = x < SHIFT
@@ -191,7 +191,7 @@ def digamma_difference(x: Array, c: float) -> Array:
     raised, small, sums = _raise(x, 1.0, 1)
     end = raised + c
     value = np.log1p(c / raised) + 0.5 * c / raised / end
-    for j, coefficient in enumerate(_DIGAMMA, 1):
+    for j, coefficient in enumerate(DIGAMMA[:6], 1):
         value += coefficient * (raised ** (-2 * j) - end ** (-2 * j))
     if sums is not None:
         steps = x[small] + np.arange(SHIFT)[:, None]
@@ -199,7 +199,6 @@ def digamma_difference(x: Array, c: float) -> Array:
     return value
 
 
-_STIRLING = tuple(
-    float(int(b.p) / int(b.q)) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))]
-)
-_DIGAMMA = tuple(float(int(b.p) / int(b.q)) for k in range(1, 7) for b in [fmpq.bernoulli(2 * k) / (2 * k)])
+DIGAMMA = tuple(int(b.p) / int(b.q) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)])
+STIRLING = tuple(int(b.p) / int(b.q) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))])
+"""Coefficients of the asymptotic series of digamma and of log Gamma."""

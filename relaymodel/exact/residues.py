@@ -27,7 +27,7 @@ from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]
 
-SMALLEST_SUM = 2.0**-1000
+SMALLEST_SUM = 2.0**-1000  # smaller ones may have lost digits to underflow
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, Points, 
 from relaymodel.model import RelayModel
 
 DIRECT = 64  # prompt tokens summed one by one; beyond, a Gauss rule for each octave
-GAUSS_NODES = 16
-PRODUCTS_AT_ONCE = 1 << 15
+GAUSS_NODES = 16  # of the rule over the prompt; as many tokens are summed one by one
+PRODUCTS_AT_ONCE = 1 << 15  # of times and nodes
 
 Array = NDArray[np.float64]
 

@@ -17,9 +17,7 @@ PROMISE = 1e-12  # relative error of every float returned; absolute for the loca
 CHUNK = 1 << 13  # points evaluated at once: enough to spread the calls, and small for the cache and the allocator
 WORKSPACE = 1 << 16  # points times layers at once, likewise
 FEW, MANY = 32, 1024  # points from which a contour is faster than balls, where position exponents differ and elsewhere
-LARGEST_PROMPT = 10**9
-LARGEST_T = 1e300
-DEEPEST = 64
+LARGEST_PROMPT, LARGEST_T, DEEPEST = 10**9, 1e300, 64  # to which the promise holds
 
 Array = NDArray[np.float64]
 Scalar = Number | np.number[Any]

@@ -18,11 +18,11 @@ Means = Callable[[Array], Array]
 RIDGE = 1e-8
 """Noise in log D that is never undercut: formulas are not evaluated better."""
 
-STEP = 1e-6
+STEP = 1e-6  # of difference quotients, in coordinates of order 1
 IDLE = 1e-12
 """A parameter that moves the fit by less than this, in units of another that moves it, does not move it."""
 
-LEAP = 1.0
+LEAP = 1.0  # along a profile at most, in the same coordinates
 
 
 @dataclass(frozen=True, eq=False)

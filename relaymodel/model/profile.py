@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-MIXTURE_POSITIONS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-MIXTURE_RECENCIES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+MIXTURE_POSITIONS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)  # heads that a mixture is begun with
+MIXTURE_RECENCIES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)  # in every combination
 PROFILE_BINS = 32  # of a profile read off attention matrices
 MOST_HEADS = 6  # heads of a mixture
 NEAR_ENOUGH = 1e-6  # a mixture this near is near enough

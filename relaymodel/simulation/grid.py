@@ -26,7 +26,7 @@ FIRST_NODES = 64
 """Tokens that are nodes of their own, if nothing varies faster than t; they are multiplied by the steepest power."""
 ORDER = 20
 """Nodes of a panel."""
-WIDTH = math.log(4.0)
+WIDTH = math.log(4.0)  # of a panel, in log t
 FORGOTTEN = 46.0
 """Powers of t whose logarithm is beyond this are not worth a correction."""
 CORRECTIONS = ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240), (7, -1 / 1209600))  # B_2j/(2j)!

@@ -13,8 +13,8 @@ from relaymodel.simulation.inputs import interval_table
 
 Integers = NDArray[np.int64]
 
-MOST_TOKENS = 3 * 10**7
-LATEST_TOKEN = 2**52
+MOST_TOKENS = 3 * 10**7  # written out one by one
+LATEST_TOKEN = 2**52  # float64 counts tokens up to there
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from relaymodel.networks.calibration.strengths import BlockStrengths
 
 Array = NDArray[np.float64]
 
-VANISHING = 1e-12
+VANISHING = 1e-12  # stands for a denominator of 0
 
 
 @dataclass(frozen=True, eq=False)

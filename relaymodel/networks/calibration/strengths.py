@@ -17,9 +17,9 @@ from relaymodel.networks.transformer.layers import activate
 
 Array = NDArray[np.float64]
 
-TERMS, HERMITE_NODES = 48, 240
+TERMS, HERMITE_NODES = 48, 240  # of the activation's Hermite series, and of the rule that finds its coefficients
 RESOLVED = 1e-6  # of the activation's mean square may be missing from the series
-NEGLIGIBLE_TERM = 1e-12
+NEGLIGIBLE_TERM = 1e-12  # of the mean square: what the terms left out may add up to
 LARGEST_LOGITS = 1.1  # distances are right to 12 % at 1
 
 

@@ -21,9 +21,9 @@ LARGEST_VOCABULARY, PLACES = 2**16, ("learned", "rotary")
 HELD_OUT = 0.1
 """Share of the text, its end, that is kept for measurements."""
 
-WARMUP, LAST_RATE = 0.05, 0.1
-MOST_THREADS, MOST_CHECKPOINTS = 1024, 10**4
-BETAS, WEIGHT_DECAY, CLIP = (0.9, 0.95), 0.1, 1.0
+WARMUP, LAST_RATE = 0.05, 0.1  # of the steps, and of the largest rate, where the cosine ends
+MOST_THREADS, MOST_CHECKPOINTS = 1024, 10**4  # far beyond any use
+BETAS, WEIGHT_DECAY, CLIP = (0.9, 0.95), 0.1, 1.0  # of AdamW, and the norm of gradients
 
 
 @dataclass(frozen=True)
