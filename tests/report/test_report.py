@@ -168,6 +168,10 @@ class TestWrongFormulasFail:
     def verdict(self, check, tmp_path):
         return check(Workspace(tmp_path)).passed
 
+    @pytest.fixture(autouse=True)
+    def no_figures(self, monkeypatch):
+        monkeypatch.setattr(Workspace, "image", lambda *arguments: None)
+
     def test_closed_form(self, tmp_path, monkeypatch):
         true = solution.derive
 

@@ -316,13 +316,16 @@ def key_by_key(model: RelayModel, bias: PromptBias, steps: int) -> NDArray[np.fl
     t = np.arange(1.0, steps + 1)
     x: NDArray[np.float64] = np.ones(n)
     x[P:] = 0.0
-    for layer in model.layers:
+    means = {}
+    for layer in dict.fromkeys(model.layers):
         near = np.cumsum(np.log1p(-float(layer.recency) / d))  # log Gamma(d+1-gamma)/Gamma(d+1), but for a constant
         distance = np.subtract.outer(np.arange(n), np.arange(n))
         logits = np.where(distance > 0, np.append(near, 0.0)[distance - 1], 0.0)
         logits[P:, :P] += bias.log_bias(t, P)[:, None]
         weights = np.where(distance >= 0, np.exp(logits - logits.max(axis=1, keepdims=True)), 0.0)
-        x = float(layer.residual) * x + float(layer.relay) * (weights @ x / weights.sum(axis=1))
+        means[layer] = weights / weights.sum(axis=1, keepdims=True)
+    for layer in model.layers:
+        x = float(layer.residual) * x + float(layer.relay) * (means[layer] @ x)
     return x[P:]
 
 

@@ -1,11 +1,13 @@
 """Claims about the continuum and about infinite depth (THEORY section 6)."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from relaymodel import plotting
 from relaymodel.derivation import Density, P, derive, infinite_depth_density, t
+from relaymodel.derivation.functions import numeric
 from relaymodel.exact import influence, local_exponent, token_influence
 from relaymodel.model import RelayModel
 from relaymodel.report.claim import Verdict, Workspace, claim
@@ -13,23 +15,22 @@ from relaymodel.report.claim import Verdict, Workspace, claim
 LENGTH = 10**6
 
 
-def share(density: Density, source: int, position: int) -> float:
-    """Return the continuum's weight of all tokens up to `source` on `position`."""
-    if source == 0:
-        return 0.0
-    return float(density.influence.subs({P: source, t: position - source}).evalf(17))
+def share(density: Density) -> Callable[[int, int], float]:
+    """Return the continuum's weight of all tokens up to a source on a position, as a function of both."""
+    weight = numeric(density.influence, (P, t), 17)
+    return lambda source, position: float(weight(source, position - source)) if source else 0.0
 
 
 @claim("Continuum and infinite depth are good where they should be, and only there", section="6")
 def continuum_limits(workspace: Workspace) -> Verdict:
     """Compare Laguerre and Bessel densities with exact values: near the first tokens, and far from them."""
     model = RelayModel.uniform(prompt=1, depth=12, relay=0.5, residual=0.5)
-    density = derive(model).continuum_density
+    below = share(derive(model).continuum_density)
     rows = []
     for source in (1, 2, 3, 10, 30, 100, 1000, 10_000, 100_000, 900_000):
         exact = token_influence(model, source, LENGTH)
         # the weight that the continuum gives to the token's cell (s-1)/n < r < s/n
-        cell = share(density, source, LENGTH) - share(density, source - 1, LENGTH)
+        cell = below(source, LENGTH) - below(source - 1, LENGTH)
         rows.append((source, exact, cell, cell / exact - 1))
     first, late = rows[0][3], max(abs(row[3]) for row in rows if row[0] >= 1000)
     workspace.table(
@@ -39,10 +40,10 @@ def continuum_limits(workspace: Workspace) -> Verdict:
         rows,
     )
     depths, strength, prompt = (4, 8, 16, 32, 64), 2.0, 1000
-    bessel = infinite_depth_density(2)
+    bessel = share(infinite_depth_density(2))
     comparison = []
     for steps in (10**4, 10**6, 10**9):
-        limit = share(bessel, prompt, prompt + steps)
+        limit = bessel(prompt, prompt + steps)
         finite = (influence(RelayModel.uniform(prompt, depth, strength / depth), steps) for depth in depths)
         comparison.append((steps, limit, *(value / limit - 1 for value in finite)))
     workspace.table(

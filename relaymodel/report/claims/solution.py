@@ -29,14 +29,14 @@ def closed_form_equals_recursion(workspace: Workspace) -> Verdict:
     rows, right, total = [], 0, 0
     for depth in DEPTHS:
         symbolic = derive(depth, relay="different", residual="different")
-        agree = 0
+        layers = heterogeneous(depth, 1).layers
+        strengths = dict(zip(symbolic.relay, (l.relay for l in layers), strict=True))
+        strengths |= dict(zip(symbolic.residual, (l.residual for l in layers), strict=True))
+        closed_form, agree = symbolic.closed_form.subs(strengths), 0
         for prompt in PROMPTS:
-            model = heterogeneous(depth, prompt)
-            recursion = model.differences(prompt + max(TOKENS))
-            strengths = dict(zip(symbolic.relay, (l.relay for l in model.layers), strict=True))
-            strengths |= dict(zip(symbolic.residual, (l.residual for l in model.layers), strict=True))
+            recursion = heterogeneous(depth, prompt).differences(prompt + max(TOKENS))
             for t in TOKENS:
-                value = symbolic.closed_form.subs({**strengths, symbolic.P: prompt, symbolic.t: t})
+                value = closed_form.subs({symbolic.P: prompt, symbolic.t: t})
                 agree += Fraction(int(value.p), int(value.q)) == recursion[prompt + t - 1]
         count = len(PROMPTS) * len(TOKENS)
         example = heterogeneous(depth, 3).differences(8)[-1]
