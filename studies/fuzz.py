@@ -27,7 +27,7 @@ REFUSALS = (ValueError, TypeError, OverflowError)
 
 
 def taste(folder):
-    return ["--seconds", "3", "--seed", "1", "--kinds", "models", "bounds", "threads"]
+    return ["--seconds", "1", "--seed", "1", "--kinds", "models", "bounds", "threads"]
 
 
 def add_options(parser):

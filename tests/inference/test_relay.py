@@ -94,7 +94,7 @@ class TestFit:
 
     def test_strength_and_depth_trade_off_and_it_says_so(self, rng):
         trades = []
-        for _ in range(5):
+        for _ in range(3):
             found = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)))
             trades.append(found.trade_off)
             assert ("trade off" in found.identifiability) == (abs(found.trade_off) > 0.9)
@@ -105,7 +105,7 @@ class TestFit:
         assert held.trade_off is None
         assert held.relay.identified
 
-    @pytest.mark.parametrize("seed", [0, 1, 2, 16])
+    @pytest.mark.parametrize("seed", [0, 16])
     def test_one_layer_does_not_tell_strength_from_factor(self, seed):
         t = np.geomspace(16, 4096, 40)
         wiggle = 0.02 * np.random.default_rng(seed).standard_normal(40)
@@ -185,7 +185,7 @@ class TestFit:
         assert robust.relay.stderr < 0.3 * plain.relay.stderr
         assert abs(robust.relay.value - 0.5) < 4 * robust.relay.stderr
 
-    @pytest.mark.parametrize("sets", [40, pytest.param(100, marks=pytest.mark.exhaustive)])
+    @pytest.mark.parametrize("sets", [24, pytest.param(100, marks=pytest.mark.exhaustive)])
     @pytest.mark.parametrize("noise", ["white", "of words"])
     def test_intervals_cover(self, rng, noise, sets):
         hits, values, lengths = [], [], []

@@ -59,10 +59,10 @@ def test_ten_million_steps_agree_with_the_exact_values(depth):
     assert max(errors) < 1e-14
 
 
-@pytest.mark.slow
-def test_a_hundred_million_steps_through_twelve_layers():
+@pytest.mark.parametrize("steps", [10**7, pytest.param(10**9, marks=pytest.mark.exhaustive)])
+def test_millions_of_steps_through_twelve_layers(steps):
     model = RelayModel(64, [Layer(relay) for relay in uneven(12)])
-    curve = simulate(model, 10**8, samples=2)
+    curve = simulate(model, steps, samples=2)
     errors = [
         relative_error(D, uniform_influence(64, 64 + int(t), uneven(12)))
         for t, D in zip(curve.t, curve.distance, strict=True)
