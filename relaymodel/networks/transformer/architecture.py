@@ -10,7 +10,7 @@ from relaymodel.checks import choice, positive, positive_integer, show
 NORMS = ("layer", "rms")
 POSITIONS = ("learned", "rotary", "none")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
-OUTSIDE = ("embedding", "positions", "final_gain", "final_shift", "unembedding")  # arrays that no block has
+NOT_IN_BLOCKS = ("embedding", "positions", "final_gain", "final_shift", "unembedding")  # arrays that no block has
 QUERIES_AT_ONCE = 128  # queries, or tokens in the MLP, handled at once: what stays in a cache, and bounds the memory
 
 
@@ -134,7 +134,7 @@ class Architecture:
         """
         sizes = {name: math.prod(shape) for name, shape in self.shapes.items() if not name.endswith("_bias")}
         return sum(
-            size * (1 if name in OUTSIDE else self.depth) for name, size in sizes.items() if name != "unembedding"
+            size * (1 if name in NOT_IN_BLOCKS else self.depth) for name, size in sizes.items() if name != "unembedding"
         )
 
     def memory(self, n: int, texts: int = 2) -> float:
