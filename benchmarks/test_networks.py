@@ -44,10 +44,13 @@ model = transformers.AutoModelForCausalLM.from_config(config).eval()
 def bare():
     with torch.no_grad():
         model.base_model(torch.tensor(ids), use_cache=False)
-def measured():
+def predicting():
+    with torch.no_grad():
+        model(torch.tensor(ids), use_cache=False)
+def measured(instruments=()):
     from relaymodel.networks.huggingface import HuggingFaceNetwork
     from relaymodel.networks.protocol import measure
-    measure(HuggingFaceNetwork(model), (a, b, after))
+    measure(HuggingFaceNetwork(model), (a, b, after), instruments=instruments)
 """
 
 NUMPY = """
@@ -57,9 +60,12 @@ network = Transformer.random(shape, rng)
 def bare():
     for states in network.hidden_states(ids):
         pass
-def measured():
+def predicting():
+    *_, last = network.hidden_states(ids, final_norm=True)
+    return last @ network.weights.embedding.T
+def measured(instruments=()):
     from relaymodel.networks.protocol import measure
-    measure(network, (a, b, after))
+    measure(network, (a, b, after), instruments=instruments)
 """
 
 LONG = (
@@ -111,6 +117,35 @@ def test_measuring_costs_little_beside_the_forward_pass(kind, race):
         [
             (f"{kind}: time of measuring / of the forward pass", time, "<=", 1.2),
             (f"{kind}: peak memory of measuring / of the forward pass", space, "<=", 1.15),
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_all_instruments_cost_little_beside_a_pass_that_predicts(kind, race):
+    """The bare pass ends with the logits of all tokens, as a model of transformers gives them."""
+    if kind == "torch":
+        pytest.importorskip("torch")
+        pytest.importorskip("transformers")
+    code = SETUP + {"torch": TORCH, "numpy": NUMPY}[kind] + 'ALL = ("distance", "next_token", "attention")\n'
+    names = {}
+    exec(code, names)
+    ways = {"forward pass": names["predicting"], "all instruments": lambda: names["measured"](names["ALL"])}
+    seconds = race(ways, rounds=5)
+    memory = {
+        "forward pass": peak(code + "predicting(); peak()"),
+        "all instruments": peak(code + "measured(ALL); peak()"),
+    }
+    table(
+        f"two texts of {PROMPT + STEPS} tokens with logits, GPT-2 of 12 layers of width 512, {kind}",
+        ("", "seconds", "peak MiB"),
+        [(name, seconds[name], memory[name]) for name in seconds],
+    )
+    time, space = (cost["all instruments"] / cost["forward pass"] for cost in (seconds, memory))
+    require(
+        [
+            (f"{kind}: time of all instruments / of the forward pass", time, "<=", 1.35),
+            (f"{kind}: peak memory of all instruments / of the forward pass", space, "<=", 1.2),
         ]
     )
 

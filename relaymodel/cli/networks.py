@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import choice, show
+from relaymodel.cli import instruments
 from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, facts, one_line_warnings
 from relaymodel.cli.numbers import parts, whole
 from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
@@ -55,6 +56,16 @@ def measure(
         option("--layers", "K[,K...]", "Which layers, or first-last.  [default: all]", _layers, NETWORK),
     ] = None,
     final_norm: Annotated[bool, flag("--final-norm", "Also measure behind the final norm.", NETWORK)] = False,
+    readings: Annotated[
+        list[str] | None,
+        option(
+            "--instruments",
+            "NAME[,NAME...]",
+            "Also read next_token, attention, and response (passes of its own); tables stand beside --csv.",
+            instruments.chosen,
+            NETWORK,
+        ),
+    ] = None,
     metric: Annotated[
         str, option("--metric", "NAME", "euclidean, relative (to the norm) or cosine.", group=FIT)
     ] = "euclidean",
@@ -83,7 +94,8 @@ def measure(
     from relaymodel.networks.protocol.measurement import METRICS
     from relaymodel.networks.transformer import Transformer
 
-    output.check(save=save)
+    names = readings or []
+    output.check(save=save, **instruments.beside(output.csv, names))
     if save is not None:
         choice("--save", save.suffix.lower(), (".npz", ".nc"))
     choice("--metric", metric, METRICS)
@@ -105,6 +117,7 @@ def measure(
             bias=texts.log_bias,
             layers=layers,
             final_norm=final_norm,
+            instruments=names,
             resume=resume,
             progress=True,
         )
@@ -133,14 +146,22 @@ def measure(
             say(f"layer {layer}, left out: {fit.provenance['left out']}", file=sys.stderr)
     step = -(-len(found) // SHOWN_LAYERS)
     shown = list(found)[::-1][::step][::-1]
+    tables = {name: instruments.columns(measured, name, shown, t_min) for name in names}
+    for name, path in instruments.beside(output.csv, names).items():
+        written(getattr(measured, name).to_csv(path, overwrite=output.force))
     output.give(
         columns,
         {},
         csv=partial(measured.to_csv, metric=metric),
-        body=[*facts(measured.provenance), Listing(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2})],
-        result=result,
+        body=[
+            *facts(measured.provenance),
+            Listing(columns, {"alpha": 4, "stderr": 2, "noise_stderr": 2}),
+            *map(instruments.listing, tables.values()),
+        ],
+        result=result | tables,
         draw=[
             lambda ax: plotting.plot_measurement(measured, shown, metric=metric, ax=ax),
             lambda ax: plotting.plot_layer_exponents({"_": measured}, metric=metric, t_min=t_min, ax=ax),
+            *instruments.drawings(measured, names, shown),
         ],
     )

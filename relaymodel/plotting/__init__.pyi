@@ -17,6 +17,10 @@ from .figure import save as save
 from .figure import style as style
 from .fitting import plot_fit as plot_fit
 from .fitting import plot_residuals as plot_residuals
+from .instruments import plot_attention as plot_attention
+from .instruments import plot_next_token as plot_next_token
+from .instruments import plot_profile as plot_profile
+from .instruments import plot_response as plot_response
 from .measurement import plot_layer_exponents as plot_layer_exponents
 from .measurement import plot_measurement as plot_measurement
 from .networks import plot_prediction as plot_prediction

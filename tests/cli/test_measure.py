@@ -34,6 +34,33 @@ def test_command_with_its_defaults_measures_a_numpy_network(capsys, tmp_path):
     assert result["alpha"][1] == pytest.approx(np.mean(result["each"][1]))
 
 
+def test_command_reads_other_instruments_in_the_same_pass(capsys, tmp_path):
+    options = ["--pairs", "2", "--t-max", "100", "--depth", "1", "--prompt", "8"]
+    asked = ["--instruments", "next_token,attention,response", "--csv", str(tmp_path / "c.csv")]
+    figure, saved = ["--plot", str(tmp_path / "p.png")], ["--save", str(tmp_path / "m.npz")]
+    code, out, err = run(capsys, "measure", "untrained-numpy", *options, *asked, *figure, *saved, "--json")
+    assert code == 0, err
+    result, measured = json.loads(out), Measurement.from_npz(tmp_path / "m.npz")
+    kinds = result["next_token"]["prediction"]
+    assert kinds == ["total variation", "jensen shannon", "kl"]
+    assert result["next_token"]["alpha"][0] == measured.next_token.alpha().value
+    late = measured.attention.t > 54 - 8
+    assert result["attention"]["prompt"][-1] == pytest.approx(measured.attention.share()[:, late].mean())
+    assert result["response"]["p"] == [rm.fit_power_law(measured.response.profile(1)).value]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "c-attention.csv",
+        "c-next_token.csv",
+        "c-response.csv",
+        "c.csv",
+        "m.npz",
+        "p.png",
+    ]
+    code, _, err = run(capsys, "measure", "untrained-numpy", *options, *asked)
+    assert code == 2
+    assert "exists already" in err
+    assert run(capsys, "measure", "untrained-numpy", "--instruments", "tea")[0] == 2
+
+
 def test_command_reads_prompts_and_continuation_from_files(capsys, tmp_path):
     for name, text in (("a", "first prompt text"), ("b", "other prompt here"), ("c", "and the rest " * 20)):
         (tmp_path / name).write_text(text)
