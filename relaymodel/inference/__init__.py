@@ -1,5 +1,6 @@
 """What curves say: exponents, limits, laws and the relay model fitted, each with an error that can be believed."""
 
+from relaymodel.inference.dilution import AttentionDecay, distance_or_dilution
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.laws import Comparison, LawFit, Needed, compare_laws
 from relaymodel.inference.limit import Limit, extrapolate_exponent
@@ -9,6 +10,7 @@ from relaymodel.inference.relay import RelayFit, fit
 from relaymodel.inference.window import UnderdeterminedError
 
 __all__ = [
+    "AttentionDecay",
     "Comparison",
     "Estimate",
     "LawFit",
@@ -19,6 +21,7 @@ __all__ = [
     "RelayFit",
     "UnderdeterminedError",
     "compare_laws",
+    "distance_or_dilution",
     "estimate_exponent",
     "extrapolate_exponent",
     "fit",

@@ -5,6 +5,7 @@ from .certificate import plot_certificate as plot_certificate
 from .control import plot_bias as plot_bias
 from .control import plot_phase_diagram as plot_phase_diagram
 from .control import plot_reminders as plot_reminders
+from .control import plot_scaling_phases as plot_scaling_phases
 from .decay import plot_curve as plot_curve
 from .decay import plot_difference as plot_difference
 from .decay import plot_influence as plot_influence

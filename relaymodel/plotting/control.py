@@ -22,7 +22,7 @@ from relaymodel.control.limits import PHASES, REVERSAL
 from relaymodel.exact import influence
 from relaymodel.model import RelayModel
 from relaymodel.plotting.decay import D_LABEL
-from relaymodel.plotting.figure import GREY, REFERENCE, against_t, axes, styled, tidy, times
+from relaymodel.plotting.figure import GREY, REFERENCE, against_t, axes, finish, styled, tidy, times
 from relaymodel.simulation import ConstantShare, EvenReminders, PromptBias, ReminderBlocks, Reminders
 
 Bias = PromptBias | ConstantShare
@@ -184,3 +184,34 @@ def _schedule_label(reminders: Any) -> str:
     if isinstance(reminders, EvenReminders):
         return f"${tidy(float(reminders.density))}$ of all tokens, evenly"
     return f"{reminders.count} reminder tokens"
+
+
+@styled
+def plot_scaling_phases(points: Mapping[str, tuple[float, float]], *, gaps: float = 12, ax: Axes | None = None) -> Axes:
+    r"""Plot what softmax with logits times s log n does to keys that stand out by a gap (THEORY section 7).
+
+    The exponent of the share is 1 - s gap while it is small: keys fade below s gap = 1, keep their share at 1 and take
+    all attention above.
+
+    Parameters
+    ----------
+    points
+        {label: (s, gap)} to mark.
+    gaps
+        How far the gap reaches.
+    ax
+        Where to draw; None makes a new figure.
+
+    >>> plot_scaling_phases({"published": (0.43, 5.0)}).get_xlabel()
+    'scale $s$ of $\\log\\,n$'
+    """
+    ax = axes(ax)
+    s, gap = np.linspace(0, 1, 201), np.linspace(0, gaps, 201)
+    exponent = np.maximum(1 - np.outer(gap, s), -1)
+    shown = ax.contourf(s, gap, exponent, levels=np.linspace(-1, 1, 9), cmap="RdBu_r", extend="min")
+    ax.figure.colorbar(shown, ax=ax, label=r"exponent of the share, $1 - s\,\Delta$ (cut at $-1$)")
+    ax.plot(s[1:], np.minimum(1 / s[1:], 2 * gaps), color="black", label=r"$s\,\Delta = 1$: no fading")
+    for label, (x, y) in points.items():
+        ax.plot([x], [y], linestyle="", marker="o", markersize=9, label=label)
+    ax.set(xlim=(0, 1), ylim=(0, gaps))
+    return finish(ax, xlabel=r"scale $s$ of $\log\,n$", ylabel=r"gap $\Delta$ of the logits")

@@ -10,6 +10,7 @@ from relaymodel.checks import positive_integer
 from relaymodel.exact import token_influence
 from relaymodel.model import RelayModel
 from relaymodel.plotting.figure import BLUE, GREEN, GREY, RED, Array, Models, axes, finish, named_models, styled, tidy
+from relaymodel.simulation import token_weights
 
 
 @styled
@@ -36,8 +37,8 @@ def plot_token_influence(models: Models, target: int, *, ax: Axes | None = None)
     sources = _sources(n)
     lowest = np.inf
     for label, model in named_models(models, prompt=False).items():
-        weights = n * token_influence(model, sources, n)
-        own = token_influence(model, n, n)
+        found = _weights(model, np.append(sources, n), n)
+        weights, own = n * found[:-1], found[-1]
         (line,) = ax.plot(sources / n, weights, label=label)
         ax.plot([1], [own], color=line.get_color(), linestyle="", marker="o", markersize=9, clip_on=False)
         lowest = min(lowest, weights.min(), own)
@@ -45,6 +46,13 @@ def plot_token_influence(models: Models, target: int, *, ax: Axes | None = None)
     ax.set(yscale="log" if lowest > 0 else "linear", xlim=(-0.02, 1.02))
     where = f"relative position of the source $s/n$,  $n = {tidy(n)}$"
     return finish(ax, xlabel=where, ylabel=r"$n \times$ weight of token $s$ on token $n$")
+
+
+def _weights(model: RelayModel, sources: NDArray[np.int64], n: int) -> Array:
+    """Return the weights of the sources on n; heads with a decay have them as a whole row only."""
+    if any(head.decay < 1 for layer in model.layers for head in layer.heads):
+        return token_weights(model, n)[sources - 1]
+    return token_influence(model, sources, n)
 
 
 @styled
