@@ -1,5 +1,6 @@
 """The ladder of bounds: each rung holds what it knows of the network, and derives its relay layers and its bound."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rung:
+class Rung(ABC):
     r"""One bound: relay layers that dominate the blocks, and what follows from them.
 
     Attributes
@@ -41,9 +42,9 @@ class Rung:
     sources: Array | None
 
     @property
+    @abstractmethod
     def layers(self) -> tuple[Layer, ...]:
         r"""The relay layers, one for each block: $\delta'_n \le \rho\,\delta_n + \lambda\,(C\delta)_n$."""
-        raise NotImplementedError
 
     @cached_property
     def bound(self) -> Majorant:

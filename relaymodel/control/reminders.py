@@ -1,5 +1,6 @@
 """Reminders: the prompt's text returned in the continuation, and what they add, exactly (THEORY section 7)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -94,10 +95,7 @@ def reminder_limit(model: RelayModel, reminders: Schedule) -> ReminderLimit:
 
 def carried(model: RelayModel) -> Fraction:
     r"""Return $\prod_l \rho_l$: what the residual connections alone carry of a token's own difference."""
-    product = Fraction(1)
-    for layer in model.layers:
-        product *= Fraction(layer.residual)
-    return product
+    return math.prod((Fraction(layer.residual) for layer in model.layers), start=Fraction(1))
 
 
 @overload
