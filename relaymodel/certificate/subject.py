@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from relaymodel.certificate.attention import ENTRIES_AT_ONCE
 from relaymodel.certificate.enclosure import KEPT_PAIRS
 from relaymodel.certificate.runs import UNKNOWN
+from relaymodel.checks import show
 from relaymodel.memory import demand_memory
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer
 from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.simulation.inputs import LogBias, bias_function
+from relaymodel.simulation.share import ShareRule
 
 Array = NDArray[np.float64]
 Bias = LogBias | Callable[[Array], Array]
@@ -55,6 +57,11 @@ class Subject:
         demand_memory("pairs", memory(plain.architecture, size), f"a certificate of two runs of {size} tokens")
         tokens = texts.tokens(0)
         t = np.arange(1.0, tokens.shape[1] - texts.prompt + 1)
+        if isinstance(bias, ShareRule):
+            raise ValueError(
+                "bias must be the same for all heads, as PromptBias is, for a certificate; no bound was proved for "
+                f"{show(bias)}"
+            )
         added = np.zeros(t.size) if bias is None else bias_function(bias, texts.prompt)(t)
         named = "none" if bias is None else repr(bias) if isinstance(bias, LogBias) else "a function of t"
         facts = {**network.provenance, **texts.provenance, "bias": named, "certified for": plain.provenance["network"]}

@@ -5,10 +5,12 @@ from relaymodel.simulation.inputs import LogBias, ReminderSchedule
 from relaymodel.simulation.recursion import Layout
 from relaymodel.simulation.reminders import EvenReminders, ReminderBlocks, Reminders
 from relaymodel.simulation.run import Simulation, expected_seconds, simulate, stream
+from relaymodel.simulation.share import ClampedShare, ShareRule, SplitSoftmax
 from relaymodel.simulation.state import SimulationState
 from relaymodel.simulation.weights import token_weights
 
 __all__ = [
+    "ClampedShare",
     "ConstantShare",
     "EvenReminders",
     "Layout",
@@ -17,8 +19,10 @@ __all__ = [
     "ReminderBlocks",
     "ReminderSchedule",
     "Reminders",
+    "ShareRule",
     "Simulation",
     "SimulationState",
+    "SplitSoftmax",
     "expected_seconds",
     "plain_softmax",
     "scalable_softmax",

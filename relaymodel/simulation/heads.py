@@ -18,6 +18,7 @@ from relaymodel.model import Head, RelayModel
 from relaymodel.simulation.inputs import Floats, Integers, reminded
 from relaymodel.simulation.kernels import LONGEST_RUN, Kernel
 from relaymodel.simulation.recursion import Layout, as_float
+from relaymodel.simulation.share import ShareRule
 
 LARGEST_HEAD_POSITION = 12
 """Of a head in this recursion, whose weights are numbers, not relative ones."""
@@ -87,7 +88,7 @@ class HeadRecursion:
         self,
         model: RelayModel,
         layout: Layout,
-        bias: Callable[[Floats], Floats] | None,
+        bias: Callable[[Floats], Floats] | ShareRule | None,
         reminders: Integers,
         steps: int,
     ) -> None:
@@ -177,7 +178,11 @@ class HeadRecursion:
             return weight, 1 / track.kernel.total(n), None
         prompt = track.convolve(0, None)
         rest = track.convolve(1, np.ones_like(t) if weight is None else weight)
-        v = self.bias(np.minimum(t, self.steps))
+        if isinstance(self.bias, ShareRule):
+            odds = np.log(prompt / rest)
+            v = self.bias.share_odds(odds) - odds
+        else:
+            v = self.bias(np.minimum(t, self.steps))
         with np.errstate(all="ignore"):  # a share that rounds to 0 or 1 is right to the last digit
             np.exp(v, out=v)
             v *= prompt

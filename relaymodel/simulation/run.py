@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from relaymodel.simulation.inputs import (
     sample_points,
 )
 from relaymodel.simulation.recursion import Layout, Recursion
+from relaymodel.simulation.share import ShareRule
 from relaymodel.simulation.state import SimulationState
 
 Samples = int | Sequence[int] | NDArray[np.integer] | NDArray[np.floating]
@@ -51,7 +53,8 @@ class Simulation:
         $x'_t = \rho x_t + \lambda [ s_t X + (1-s_t) \frac1t \sum_{u \le t} x_u ]$,
         $s_t = P v_t/(P v_t + t)$, X its input on the prompt; for other heads than uniform ones
         $s_t = v_t S_t / (v_t S_t + 1 - S_t)$ with the prompt's share $S_t$ without a bias, and the mean is the head's
-        over the continuation (THEORY section 10).  b = 0 changes nothing.
+        over the continuation (THEORY section 10).  b = 0 changes nothing.  A `ShareRule` (`SplitSoftmax`,
+        `ClampedShare`) gives $s_t$ as a function of $S_t$.
     reminders
         Where the prompt's text returns: inclusive intervals (start, stop) of t, sorted and disjoint, or an
         object with `intervals(steps)`.  The source is 1 there.  Reminders are ordinary keys: a bias does not
@@ -88,10 +91,12 @@ class Simulation:
         if state is not None and not isinstance(state, SimulationState):
             raise TypeError(f"state must be a SimulationState, got {show(state)} of type {type(state).__name__}")
         self.model, self._reminders = model, reminders
-        self._bias = None if bias is None else bias_function(bias, model.prompt)
         if state is not None and layout is not None:
             raise ValueError("layout must be left out when going on from a state, which has its own")
         self._recursion = HeadRecursion if convolves(model, bias is not None) else Recursion
+        # heads that are not uniform have shares of their own
+        own = isinstance(bias, ShareRule) and self._recursion is HeadRecursion
+        self._bias = cast("Any", bias if own or bias is None else bias_function(bias, model.prompt))
         usual = Layout(columns=256) if self._recursion is HeadRecursion else Layout()
         self._layout = (layout or usual) if state is None else state.layout
         fresh = self._standing(0, self._recursion(model, self._layout, self._bias, NO_INTERVALS, steps=1).initial)

@@ -17,7 +17,9 @@ from relaymodel.networks.huggingface.build import find_blocks, smallest_model, w
 from relaymodel.networks.huggingface.libraries import Enough, heavy, torch_seed, within_memory
 from relaymodel.networks.huggingface.precision import coarsest
 from relaymodel.networks.huggingface.response import derivatives
+from relaymodel.networks.huggingface.shares import share_rule
 from relaymodel.networks.protocol.rounding import SINGLE
+from relaymodel.networks.protocol.shares import PromptShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -178,7 +180,7 @@ class HuggingFaceNetwork:
         tokens: ArrayLike,
         visit: Callable[[int, Any], object],
         *,
-        bias: ArrayLike | None = None,
+        bias: ArrayLike | PromptShares | None = None,
         final_norm: bool = False,
         attention: Rows | None = None,
         logits: Rows | None = None,
@@ -204,19 +206,26 @@ class HuggingFaceNetwork:
 
         normed: list[Any] = []
         with ExitStack() as hooks, self._undisturbed():
+            rule = share_rule(bias, ids.shape[1]) if isinstance(bias, PromptShares) else None
+            if rule is not None:
+                if attention is not None:
+                    raise ValueError("attention must be left out under a rule of shares, which changes what is read")
+                hooks.enter_context(rule)
             watch = None if attention is None else row_watch(attention[0], ids.shape[1], attention[1])
             if watch is not None:
                 hooks.enter_context(watch)
             for norm in self._norms() if final_norm else ():
                 hooks.callback(norm.register_forward_hook(lambda _, __, states: normed.append(states)).remove)
             hooks.callback(self._blocks[0].register_forward_pre_hook(before, with_kwargs=True).remove)
-            add = None if bias is None else bias_hook(bias, ids.shape[1])
+            add = None if bias is None or isinstance(bias, PromptShares) else bias_hook(bias, ids.shape[1])
             for layer, block in enumerate(self._blocks, start=1):
 
                 def after(_: Any, __: Any, states: Any, layer: int = layer) -> None:
                     show_states(layer, states)
                     normed.clear()
 
+                if rule is not None:
+                    hooks.callback(block.register_forward_pre_hook(rule.entering).remove)
                 if watch is not None:
                     hooks.callback(block.register_forward_pre_hook(watch.entering(layer)).remove)
                 hooks.callback(block.register_forward_hook(after).remove)
@@ -224,6 +233,11 @@ class HuggingFaceNetwork:
                     hooks.callback(block.register_forward_pre_hook(add, with_kwargs=True).remove)
             # the body without the head: logits are large, and not wanted
             output = self._body(input_ids=ids, use_cache=False)
+            if rule is not None and rule.obeyed != self.depth:
+                raise ValueError(
+                    f"bias must not be a rule of shares for {type(self.model).__name__}, of whose {self.depth} blocks "
+                    f"{rule.obeyed} have a softmax that can be found"
+                )
         if logits is not None:
             self._show_logits(output, *logits)
         if final_norm:

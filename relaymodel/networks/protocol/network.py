@@ -6,6 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relaymodel.networks.protocol.shares import PromptShares
+
 States = NDArray[np.floating]
 Visit = Callable[[int, Any], object]
 Rows = tuple[NDArray[np.int64], Callable[..., object]]
@@ -62,7 +64,7 @@ class Network(Protocol):
         tokens: ArrayLike,
         visit: Visit,
         *,
-        bias: ArrayLike | None = None,
+        bias: ArrayLike | PromptShares | None = None,
         final_norm: bool = False,
         attention: Rows | None = None,
         logits: Rows | None = None,
@@ -71,7 +73,8 @@ class Network(Protocol):
 
         Layer 0 is the embedding, layer l what block l gives, layer depth + 1, if `final_norm`, the last one after the
         final norm.  A long text may be shown in pieces: visit(layer, states) once for each, in the order of the tokens.
-        `bias`, (n, k), is added to the logits of the n queries for the first k keys, in every layer.
+        `bias`, (n, k), is added to the logits of the n queries for the first k keys, in every layer; with
+        `PromptShares` these keys get, in every head, the share that its rule gives them.
 
         `attention`, (positions, take): take(layer, positions, weights) gets the softmax of these queries, (B, heads,
         positions, keys), for each block that has one; keys that an attention sink of the model's own takes weight from

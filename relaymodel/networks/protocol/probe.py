@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import show
 from relaymodel.networks.protocol.rounding import SINGLE, rounding
+from relaymodel.networks.protocol.shares import Lifted, PromptShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,19 +22,22 @@ CLEAR = 30.0  # times the rounding: what an effect must be above
 STRIDE, LARGEST_BIAS = 4.0, 4096.0  # of the biases tried: the logits of sharp heads differ by tens to thousands
 
 
-def check_bias(network: Network) -> None:
+def check_bias(network: Network, *, rule: bool = False) -> None:
     """Raise `ValueError` unless the network's attention does with a bias what it must, in every layer.
 
     On texts of four tokens with a bias on the first key: one of 0 changes nothing; one of -10^4 hides the first token
     completely; one of 10^4 leaves nothing of the others; and as long as a bias b leaves little of the first token, what
-    it leaves grows like e^b.  The last needs float32 or better.
+    it leaves grows like e^b.  The last needs float32 or better.  With `rule`, the bias is one of the first key's
+    share, which must do the same.
     """
     one, other = network.vocabulary // 3, 2 * network.vocabulary // 3
     floor = rounding(network.precision, np.arange(1, network.depth + 1))
 
     def run(tokens: list[list[int]], strength: float | None) -> Array:
         shown: list[NDArray[Any]] = []
-        bias = None if strength is None else np.array([[0.0]] + [[strength]] * 3)
+        bias: Array | PromptShares | None = None if strength is None else np.array([[0.0]] + [[strength]] * 3)
+        if rule and strength is not None:
+            bias = PromptShares(Lifted(strength), 1)
         network.observe(tokens, lambda layer, states: shown.append(states.copy()) if layer else None, bias=bias)
         return np.stack(shown).astype(np.float64)  # (depth, 2, 4, width)
 

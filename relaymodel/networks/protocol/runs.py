@@ -21,14 +21,17 @@ from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.protocol.probe import check_bias
 from relaymodel.networks.protocol.response import ResponseRecorder
 from relaymodel.networks.protocol.rounding import SINGLE
+from relaymodel.networks.protocol.shares import PromptShares, remind
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
+from relaymodel.simulation.share import ShareRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from relaymodel import files
     from relaymodel.progress import Report
+    from relaymodel.simulation.run import Reminders
 
 Array = NDArray[np.float64]
 
@@ -43,7 +46,8 @@ def measure(
     network: Network,
     pairs: Pairs | PlainPairs,
     *,
-    bias: LogBias | Callable[[Array], Array] | None = None,
+    bias: LogBias | Callable[[Array], Array] | ShareRule | None = None,
+    reminders: Reminders | None = None,
     layers: Sequence[int] | None = None,
     final_norm: bool = False,
     instruments: Sequence[str] = ("distance",),
@@ -63,7 +67,11 @@ def measure(
     bias
         Logit bias b_t of the prompt's keys for the query at continuation token t, in every layer and head (THEORY
         section 7): `PromptBias(strength)` or a function of t, (T,) to (T,).  The network is first tested on a text of
-        four tokens: a model that ignores its attention mask is refused.
+        four tokens: a model that ignores its attention mask is refused.  Or a rule of the share that each head gives to
+        the prompt: `relaymodel.simulation.SplitSoftmax(power)`, `ClampedShare(share)`.
+    reminders
+        Where the prompt's text returns, each run's own: `Reminders(every, length)`, or what `simulate` takes.  The
+        continuation goes on behind a reminder where it was interrupted; reminders themselves are not measured.
     layers
         Which layers to keep: 0 is the embedding, l the residual stream behind block l; None: all from 1 on.
     final_norm
@@ -126,10 +134,13 @@ def measure(
     facts = {**network.provenance, **texts.provenance, "bias": _name(bias)}
     facts |= as_text(provenance)
     t = np.arange(1, texts.steps + 1)
-    added = None
+    added: Array | PromptShares | None = None
     if bias is not None:
-        added = bias_array(bias, texts.prompt, texts.prompt + texts.steps)
-        check_bias(network)
+        if isinstance(bias, ShareRule):
+            added = PromptShares(bias, texts.prompt)
+        else:
+            added = bias_array(bias, texts.prompt, texts.prompt + texts.steps)
+        check_bias(network, rule=isinstance(bias, ShareRule))
     if network.precision > SINGLE:
         warnings.warn(
             f"the states are computed with a spacing of {network.precision:.1e} at 1: differences below it are rounded "
@@ -137,10 +148,19 @@ def measure(
             UserWarning,
             stacklevel=2,
         )
+    reminded: list[str] = []
+    if reminders is not None:
+        _, own = remind(np.zeros((2, texts.prompt + texts.steps), dtype=np.int64), texts.prompt, reminders)
+        reminded = [f"reminders at {np.flatnonzero(own) + 1}"]
+        facts["reminders"] = repr(reminders)
     shapes: dict[str, tuple[int | None, ...]] = {"values": (4, len(kept), texts.steps)}
     shapes |= {name: INSTRUMENTS[name].shape(network.depth, texts.steps) for name in others}
     demand_memory("pairs or layers", 64.0 * texts.count * len(kept) * texts.steps, "distances of all pairs")
-    folder = None if resume is None else store.store(resume, texts, added, [*kept, *others], shapes)
+    folder = None if resume is None else store.store(resume, texts, added, [*kept, *others, *reminded], shapes)
+    changed = {"bias": isinstance(bias, ShareRule), "reminders": reminders is not None}
+    for name in {"attention", "response"} & set(others):
+        for what in filter(changed.get, changed):
+            raise ValueError(f"instruments must leave out {name} under such {what}, got {show(instruments)}")
     report = reporter(progress)
     passes = network.depth + 1 + (kept[-1] > network.depth)
     total = texts.count * passes
@@ -149,6 +169,8 @@ def measure(
         values = None if folder is None else store.read(folder, k, shapes)
         if values is None:
             tokens = texts.tokens(k)
+            if reminders is not None:
+                tokens, _ = remind(tokens, texts.prompt, reminders)
             distances = DistanceRecorder(kept, texts.prompt, texts.steps, partial(_shifted, report, k * passes, total))
             recorders = {name: INSTRUMENTS[name](tokens, texts.prompt, network.depth) for name in others}
             response = recorders.get("response")
@@ -162,6 +184,9 @@ def measure(
         report((k + 1) * passes, total)
         results.append(values)
     read = {name: np.stack([values[name] for values in results]) for name in shapes}
+    if reminders is not None:
+        t = t[~own]
+        read = {name: values[..., ~own] for name, values in read.items()}
     euclidean, *norms, radial = np.moveaxis(read.pop("values"), 1, 0)  # (4, K, M, T)
     described = (texts.prompt, network.depth, network.precision, network.window, facts)
     return Measurement(t, kept, euclidean, np.stack(norms), radial, *described, read)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from relaymodel import files
     from relaymodel.networks.protocol.pairs import EncodedPairs
+    from relaymodel.networks.protocol.shares import PromptShares
 
 Array = NDArray[np.float64]
 Shapes = Mapping[str, tuple[int | None, ...]]
@@ -23,13 +24,13 @@ Shapes = Mapping[str, tuple[int | None, ...]]
 
 
 def store(
-    folder: files.PathLike, pairs: EncodedPairs, bias: Array | None, kept: Sequence[Any], shapes: Shapes
+    folder: files.PathLike, pairs: EncodedPairs, bias: Array | PromptShares | None, kept: Sequence[Any], shapes: Shapes
 ) -> tasks.Store:
     """Return the folder of a measurement, which depends on network, texts, bias, and what is kept of them."""
     after: Any = pairs.continuation
     if isinstance(after, (RandomTokens, Generated)):
         after = repr(after)
-    added = None if bias is None else bias[:, 0]
+    added = bias[:, 0] if isinstance(bias, np.ndarray) else repr(bias)
     known = tasks.fingerprint(dict(pairs.network.provenance), list(kept), pairs.prompt_a, pairs.prompt_b, after, added)
     of = "measurement (network, texts, bias, layers, instruments or their number)"
     return tasks.Store(folder, known, writer="measure", of=of, name="pair", holds=tuple(shapes))

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
+from relaymodel.networks.protocol.shares import PromptShares
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE
 
 Array = NDArray[np.float64]
@@ -53,12 +54,15 @@ Wanted = tuple[NDArray[np.int64], Array]
 """Which queries' softmax is wanted, and where it goes, (heads, queries, keys)."""
 
 
-def attend(query: Array, key: Array, value: Array, bias: Array | None, rows: Wanted | None = None) -> Array:
+def attend(
+    query: Array, key: Array, value: Array, bias: Array | PromptShares | None, rows: Wanted | None = None
+) -> Array:
     r"""Return causal softmax attention of one sequence, (heads, n, head).
 
     Queries (heads, n, head) stand at the last n of the positions of keys and values, (key_heads, m, head); each
     key head serves heads/key_heads queries.  `bias`, (n, k) or (heads, n, k), is added to the logits of the first k
-    keys.  Never more than 128 rows of the attention matrix are held; those of the queries in `rows` are written there.
+    keys; `PromptShares` set their share.  Never more than 128 rows of the attention matrix are held; those of the
+    queries in `rows` are written there.
     """
     heads, n, head = query.shape
     m = key.shape[1]
@@ -71,13 +75,19 @@ def attend(query: Array, key: Array, value: Array, bias: Array | None, rows: Wan
         future = slice(m - n + start, seen)
         for h in range(heads):
             logits = (query[h, start:stop] / np.sqrt(head)) @ key[h // group, :seen].T
-            if bias is not None:
+            if isinstance(bias, np.ndarray):
                 row = bias[h, start:stop] if bias.ndim == 3 else bias[start:stop]
                 k = min(seen, row.shape[1])
                 logits[:, :k] += row[:, :k]
             logits[:, future][hidden[:, future]] = -np.inf
             logits -= logits.max(axis=1, keepdims=True)
             np.exp(logits, out=logits)
+            if isinstance(bias, PromptShares):
+                behind = logits[max(0, bias.prompt - start - (m - n)) :]
+                inside, outside = behind[:, : bias.prompt], behind[:, bias.prompt :]
+                first, other = bias.factors(inside.sum(axis=1), outside.sum(axis=1))
+                inside *= first[:, None]
+                outside *= other[:, None]
             total = logits.sum(axis=1, keepdims=True)
             result[h, start:stop] = (logits @ value[h // group, :seen]) / total
             if rows is not None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import as_text, positive_integer, sampling, show, token_ids
 from relaymodel.memory import demand_memory
+from relaymodel.networks.protocol.shares import PromptShares
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
 from relaymodel.networks.transformer.layers import Wanted, activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
@@ -103,7 +104,7 @@ class Transformer:
         self,
         tokens: ArrayLike,
         *,
-        bias: ArrayLike | None = None,
+        bias: ArrayLike | PromptShares | None = None,
         final_norm: bool = False,
         attention: Reading | None = None,
         offset: Array | None = None,
@@ -115,7 +116,8 @@ class Transformer:
         tokens
             Shape (B, n): token ids.
         bias
-            Shape (n, k) or (heads, n, k): added to the logits of the n queries for the first k keys.
+            Shape (n, k) or (heads, n, k): added to the logits of the n queries for the first k keys; or
+            `PromptShares`, a rule of their share.
         final_norm
             Whether to yield, at the end, what the final norm makes of the last one.
         attention
@@ -159,7 +161,7 @@ class Transformer:
         tokens: ArrayLike,
         visit: Callable[[int, Array], object],
         *,
-        bias: ArrayLike | None = None,
+        bias: ArrayLike | PromptShares | None = None,
         final_norm: bool = False,
         attention: Reading | None = None,
         logits: Reading | None = None,
@@ -232,9 +234,9 @@ class Transformer:
             new = np.array(written[-1:])
         return written
 
-    def _bias(self, bias: ArrayLike | None, n: int) -> Array | None:
-        if bias is None:
-            return None
+    def _bias(self, bias: ArrayLike | PromptShares | None, n: int) -> Array | PromptShares | None:
+        if bias is None or isinstance(bias, PromptShares):
+            return bias
         added = np.asarray(bias, dtype=np.float64)
         heads = self.architecture.heads
         fits = added.ndim >= 2 and added.shape[:-2] in ((), (heads,)) and added.shape[-2] == n >= added.shape[-1]
@@ -253,7 +255,7 @@ class Transformer:
         self,
         block: Block,
         x: Array,
-        bias: Array | None,
+        bias: Array | PromptShares | None,
         cache: Array | None = None,
         start: int = 0,
         rows: Wanted | None = None,
@@ -271,7 +273,7 @@ class Transformer:
         self,
         block: Block,
         x: Array,
-        bias: Array | None = None,
+        bias: Array | PromptShares | None = None,
         cache: Array | None = None,
         start: int = 0,
         rows: Wanted | None = None,

@@ -1,0 +1,105 @@
+"""Interventions that set the prompt's share of each head's attention from the share it has (THEORY sections 7, 10)."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relaymodel.checks import Number, positive_integer, real, show
+from relaymodel.simulation.bias import tokens
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class ShareRule(Protocol):
+    """What knows which share of a head's attention the prompt gets in place of the share that it has.
+
+    A rule acts head by head and query by query, where a bias b_t is the same for all of them.  `log_bias` is the bias
+    that does as much to uniform attention.
+    """
+
+    def share_odds(self, log_odds: Floats) -> Floats:
+        """Return the log-odds of the share that takes the place of one of these log-odds, any shape."""
+        ...
+
+    def log_bias(self, t: Floats, prompt: int) -> Floats:
+        """Return b_t, shape (T,), of uniform attention."""
+        ...
+
+
+@dataclass(frozen=True)
+class SplitSoftmax:
+    r"""Split-softmax: the prompt's share $\pi$ of each head's attention becomes $\pi^k$ (Li et al. 2024).
+
+    The other keys share the rest, $1-\pi^k$, as before.  For uniform attention $\pi = P/(P+t)$, so that the share goes
+    as $t^{-k}$ as under a bias of strength $\beta = 1-k$: exponent k in place of 1 (THEORY section 7).
+
+    Parameters
+    ----------
+    power
+        k, above 0 and at most 1; 1 changes nothing.
+
+    Examples
+    --------
+    >>> P, t = 64, np.array([36.0, 936.0])
+    >>> v = np.exp(SplitSoftmax(0.5).log_bias(t, P))
+    >>> (P * v / (P * v + t)).round(12)  # the roots of 64/100 and 64/1000
+    array([0.8       , 0.25298221])
+
+    Sources: Li et al., Measuring and controlling instruction (in)stability in language model dialogs (2024).
+    """
+
+    power: Number
+
+    def __post_init__(self) -> None:
+        value = real("power", self.power)
+        if not 0 < value <= 1:
+            raise ValueError(f"power must be above 0 and at most 1, got {show(value)}; 1 changes nothing")
+        object.__setattr__(self, "power", value)
+
+    def share_odds(self, log_odds: Floats) -> Floats:
+        r"""Return $\log\frac{\pi^k}{1-\pi^k}$ from $\log\frac{\pi}{1-\pi}$, any shape."""
+        logs = np.logaddexp(0, -np.asarray(log_odds, dtype=np.float64))  # -log of the share
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.log(np.expm1(float(self.power) * logs)))
+
+    def log_bias(self, t: ArrayLike, prompt: int) -> Floats:
+        """Return b_t, shape (T,), of uniform attention, for continuation tokens t >= 1."""
+        odds = np.log(positive_integer("prompt", prompt) / tokens(t, least=1))
+        return np.asarray(self.share_odds(odds) - odds)
+
+
+@dataclass(frozen=True)
+class ClampedShare:
+    """The prompt's share of each head's attention held at c, for every query behind the prompt (THEORY section 7).
+
+    For uniform attention it is `ConstantShare`; for any other, each head gets the bias that it needs.
+
+    Parameters
+    ----------
+    share
+        c, strictly between 0 and 1.
+
+    >>> ClampedShare(0.25).share_odds(np.array([-3.0, 5.0])) == -np.log(3)
+    array([ True,  True])
+    """
+
+    share: Number
+
+    def __post_init__(self) -> None:
+        value = real("share", self.share)
+        if not 0 < value < 1 or not 0 < float(value) < 1:
+            raise ValueError(f"share must lie between 0 and 1, the ends excluded, got {show(value)}")
+        object.__setattr__(self, "share", value)
+
+    def share_odds(self, log_odds: Floats) -> Floats:
+        r"""Return $\log\frac{c}{1-c}$, whatever the share was."""
+        return np.full(np.shape(log_odds), math.log(self.share) - math.log1p(-float(self.share)))
+
+    def log_bias(self, t: ArrayLike, prompt: int) -> Floats:
+        """Return b_t, shape (T,), of uniform attention, for continuation tokens t >= 1."""
+        odds = np.log(positive_integer("prompt", prompt) / tokens(t, least=1))
+        return np.asarray(self.share_odds(odds) - odds)
