@@ -14,7 +14,7 @@ import numpy as np
 from relaymodel import Pairs, PromptBias, measure
 from relaymodel.networks.huggingface import load
 from relaymodel.networks.protocol import draw_pairs
-from relaymodel.networks.protocol.decay import WINDOWS, verdict
+from relaymodel.networks.protocol.decay import FIRST_TOKENS, verdict
 from relaymodel.networks.texts import english
 from relaymodel.plotting import panels, save, style
 from relaymodel.simulation import ConstantShare
@@ -48,9 +48,9 @@ def joined(measurements):
 
 def row_of(weights, name, measured, layer):
     """Return exponents in both windows, and what they say together."""
-    fits = [measured.alpha(layer, t_min=first) for first in WINDOWS]
+    fits = [measured.alpha(layer, t_min=first) for first in FIRST_TOKENS]
     row = {"weights": weights, "bias": name, "layer": layer}
-    for first, found in zip(WINDOWS, fits, strict=True):
+    for first, found in zip(FIRST_TOKENS, fits, strict=True):
         row |= {f"alpha_{first}": round(found.value, 4), f"stderr_{first}": round(found.noise_stderr, 4)}
     said = verdict([(found.value, found.noise_stderr) for found in fits])
     return row | {"verdict": said, "pairs": measured.pairs}

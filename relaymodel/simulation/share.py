@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.simulation.bias import tokens
@@ -103,3 +104,39 @@ class ClampedShare:
         """Return b_t, shape (T,), of uniform attention, for continuation tokens t >= 1."""
         odds = np.log(positive_integer("prompt", prompt) / tokens(t, least=1))
         return np.asarray(self.share_odds(odds) - odds)
+
+
+@dataclass(frozen=True)
+class PromptShares:
+    """A rule of the share of the first `prompt` keys, for the queries behind them, in every head."""
+
+    rule: ShareRule
+    prompt: int
+
+    def factors(self, inside: Floats, outside: Floats) -> tuple[Floats, Floats]:
+        """Return by what the weights of prompt keys and of others are multiplied.
+
+        `inside` and `outside` are their sums, any shape; what they add up to stays.  Where one of them is 0 there is
+        nothing to share.
+        """
+        inside, outside = np.asarray(inside, dtype=np.float64), np.asarray(outside, dtype=np.float64)
+        both = (inside > 0) & (outside > 0)
+        p, rest = np.where(both, inside, 1.0), np.where(both, outside, 1.0)
+        odds = self.rule.share_odds(np.log(p) - np.log(rest))
+        first, other = (np.where(both, expit(x) * (p + rest) / part, 1.0) for x, part in ((odds, p), (-odds, rest)))
+        return first, other
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """The rule of a bias: it adds so much to the log-odds, as the bias does to the logits; for probes."""
+
+    bias: float
+
+    def share_odds(self, log_odds: Floats) -> Floats:
+        """Return the log-odds under the bias."""
+        return log_odds + self.bias
+
+    def log_bias(self, t: Floats, prompt: int) -> Floats:  # noqa: ARG002
+        """Return the bias, for every t."""
+        return np.full_like(t, self.bias)

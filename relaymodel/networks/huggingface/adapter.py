@@ -19,7 +19,7 @@ from relaymodel.networks.huggingface.precision import coarsest
 from relaymodel.networks.huggingface.response import derivatives
 from relaymodel.networks.huggingface.shares import share_rule
 from relaymodel.networks.protocol.rounding import SINGLE
-from relaymodel.networks.protocol.shares import PromptShares
+from relaymodel.simulation.share import PromptShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

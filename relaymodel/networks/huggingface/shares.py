@@ -9,7 +9,7 @@ from relaymodel.networks.huggingface.libraries import heavy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from relaymodel.networks.protocol.shares import PromptShares
+    from relaymodel.simulation.share import PromptShares
 
 ROWS_AT_ONCE = 256  # queries whose weights are held at once
 

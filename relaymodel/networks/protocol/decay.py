@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-WINDOWS = (16, 64)
+FIRST_TOKENS = (16, 64)
 """First t of the two windows that an exponent is read in: whether it is the same in both shows whether it is one."""
 
-STILL, RISE, SIGMAS = 0.03, 0.05, 2.0
+STILL, RISE, STANDARD_ERRORS = 0.03, 0.05, 2.0
 STOPPED, REVERSED, DECAYING = "stopped", "reversed", "decaying"
 
 
@@ -20,6 +20,6 @@ def verdict(exponents: Sequence[tuple[float, float]]) -> str:
     """
     if all(abs(alpha) <= STILL for alpha, _ in exponents):
         return STOPPED
-    if all(alpha + SIGMAS * stderr < -RISE for alpha, stderr in exponents):
+    if all(alpha + STANDARD_ERRORS * stderr < -RISE for alpha, stderr in exponents):
         return REVERSED
     return DECAYING

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.networks.protocol.shares import PromptShares
+from relaymodel.simulation.share import PromptShares
 
 States = NDArray[np.floating]
 Visit = Callable[[int, Any], object]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import show
 from relaymodel.networks.protocol.rounding import SINGLE, rounding
-from relaymodel.networks.protocol.shares import Lifted, PromptShares
+from relaymodel.simulation.share import Lifted, PromptShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable

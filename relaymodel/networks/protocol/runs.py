@@ -19,12 +19,12 @@ from relaymodel.networks.protocol.network import Network
 from relaymodel.networks.protocol.next_token import NextTokenRecorder
 from relaymodel.networks.protocol.pairs import Pairs, PlainPairs
 from relaymodel.networks.protocol.probe import check_bias
+from relaymodel.networks.protocol.reminding import remind
 from relaymodel.networks.protocol.response import ResponseRecorder
 from relaymodel.networks.protocol.rounding import SINGLE
-from relaymodel.networks.protocol.shares import PromptShares, remind
 from relaymodel.progress import reporter
 from relaymodel.simulation.inputs import LogBias, bias_function
-from relaymodel.simulation.share import ShareRule
+from relaymodel.simulation.share import PromptShares, ShareRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from relaymodel import files
     from relaymodel.networks.protocol.pairs import EncodedPairs
-    from relaymodel.networks.protocol.shares import PromptShares
+    from relaymodel.simulation.share import PromptShares
 
 Array = NDArray[np.float64]
 Shapes = Mapping[str, tuple[int | None, ...]]

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf, expit
 
-from relaymodel.networks.protocol.shares import PromptShares
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE
+from relaymodel.simulation.share import PromptShares
 
 Array = NDArray[np.float64]
 

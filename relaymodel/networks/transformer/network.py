@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import as_text, positive_integer, sampling, show, token_ids
 from relaymodel.memory import demand_memory
-from relaymodel.networks.protocol.shares import PromptShares
 from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
 from relaymodel.networks.transformer.layers import Wanted, activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
+from relaymodel.simulation.share import PromptShares
 
 Array = NDArray[np.float64]
 Tokens = NDArray[np.int64]

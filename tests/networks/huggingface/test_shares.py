@@ -5,8 +5,8 @@ import pytest
 
 from relaymodel.networks.huggingface import HuggingFaceNetwork, as_transformer
 from relaymodel.networks.protocol.probe import check_bias
-from relaymodel.networks.protocol.shares import PromptShares
 from relaymodel.simulation import ClampedShare, SplitSoftmax
+from relaymodel.simulation.share import PromptShares
 from tests.networks.huggingface.models import build, network, states
 
 RULE = PromptShares(SplitSoftmax(0.4), 6)

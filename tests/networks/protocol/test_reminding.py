@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from relaymodel import Pairs, PromptBias, Reminders, certify, measure
-from relaymodel.networks.protocol.shares import PromptShares, remind
+from relaymodel.networks.protocol.reminding import remind
 from relaymodel.networks.transformer import Architecture, Transformer
 from relaymodel.simulation import ClampedShare, SplitSoftmax
+from relaymodel.simulation.share import PromptShares
 
 P, T = 5, 150  # more than one block of queries
 SHAPE = Architecture(depth=1, width=16, heads=4, key_heads=2, vocabulary=40, positions="rotary")
