@@ -131,6 +131,24 @@ def test_a_hundred_thousand_points_against_python_flint_and_log(race, grid):
     )
 
 
+def test_single_values(race):
+    """A call on an existing model of 12 layers, and on a new one, against np.log of 4000 numbers."""
+    t, numbers = np.geomspace(1, 1e8, 4000), itertools.count(2)
+    model = RelayModel.uniform(P, DEPTH, RELAY)
+    fractions = itertools.cycle([Fraction(1, next(numbers)) for _ in range(1000)])
+    seconds = race(
+        {
+            "np.log of 4000 numbers": lambda: np.log(t),
+            "influence, one t": lambda: influence(model, 1000.0),
+            "influence, one t, new model": lambda: influence(RelayModel.uniform(P, DEPTH, next(fractions)), 1000.0),
+        },
+        rounds=25,
+    )
+    log, existing, new = seconds.values()
+    table(f"single values, L = {DEPTH}", ("", "microseconds"), [(k, v * 1e6) for k, v in seconds.items()])
+    require([("existing model / np.log", existing / log, "<=", 3), ("new model / np.log", new / log, "<=", 6)])
+
+
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 
 

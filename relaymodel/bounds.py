@@ -30,9 +30,10 @@ from relaymodel.checks import Number, positive_integer, real, show
 from relaymodel.exact.ball import end_position, refine
 from relaymodel.exact.powersums import power_sums
 from relaymodel.exact.precision import working
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T, rounding_error
 from relaymodel.exact.residues import complete_homogeneous, scale_up, stack
 from relaymodel.exact.spectrum import path_coefficients, poles, rational, tail_sums
-from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, check_model, rounding_error, times
+from relaymodel.exact.values import check_model, times
 from relaymodel.model import RelayModel
 
 Array = NDArray[np.float64]

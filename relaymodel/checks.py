@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Number = int | float | Fraction
 """A real parameter.  NumPy scalars are accepted everywhere and converted without loss."""
 
+_EXACT = {int, Fraction}
+
 
 PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 """How a number is written in a file or an option; Python alone would also take 1_000, nan and every script's digits."""
@@ -61,6 +63,8 @@ def real(name: str, value: object) -> Number:
     ValueError: relay must be finite, got nan
     """
     number: Number
+    if type(value) in _EXACT or (type(value) is float and math.isfinite(value)):  # most are
+        return value  # type: ignore[return-value]
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a number, not a boolean, got {value!r}; pass int({value}) if you mean it")
     if isinstance(value, (Fraction, int)):

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import Number
 from relaymodel.exact.powersums import digamma_difference, power_sums
+from relaymodel.exact.promise import PROMISE, rounding_error
 from relaymodel.exact.residues import SMALLEST_SUM, complete_homogeneous, front
-from relaymodel.exact.values import PROMISE, WORKSPACE, rounding_error
+from relaymodel.exact.values import WORKSPACE
 
 Array = NDArray[np.float64]
 Strengths = Sequence[tuple[int, Number, Number]]  # depth, relay, residual

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import show
 from relaymodel.exact.powersums import log_gamma_ratio, power_sums_near
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T
 from relaymodel.exact.residues import binary_exponent, complete_homogeneous, scale_up, scaled
 from relaymodel.exact.spectrum import active_positions, path_coefficients
-from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T, Points, Scalar, check_model, times
+from relaymodel.exact.values import Points, Scalar, check_model, times
 from relaymodel.model import RelayModel
 
 DIRECT = 64  # prompt tokens summed one by one; beyond, a Gauss rule for each octave

@@ -8,16 +8,17 @@ from flint import arb
 from numpy.typing import NDArray
 
 from relaymodel.checks import Number, demand, numbers, real, show
-from relaymodel.exact import bands, residues
+from relaymodel.exact import bands, residues, scalar
 from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T, PROMISE, rounding_error
 from relaymodel.exact.spectrum import merged, own_weight, symbol, without_influence
 from relaymodel.model import RelayModel
 
-PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
 CHUNK = 1 << 13  # points evaluated at once: enough to spread the calls, and small for the cache and the allocator
 WORKSPACE = 1 << 16  # points times layers at once, likewise
 FEW, MANY = 32, 1024  # points from which a contour is faster than balls, where position exponents differ and elsewhere
-LARGEST_PROMPT, LARGEST_T, DEEPEST = 10**9, 1e300, 64  # to which the promise holds
+
+_PLAIN = {int, float, np.float64}
 
 Array = NDArray[np.float64]
 Scalar = Number | np.number[Any]
@@ -66,6 +67,10 @@ def influence(model: RelayModel, t: Scalar | Points) -> float | Array:
     >>> influence(model, [1, 100, 10**6]).round(8)
     array([62.31448988, 34.16350632,  0.1573534 ])
     """
+    if type(t) in _PLAIN and isinstance(model, RelayModel) and 0 < t <= LARGEST_T:  # type: ignore[operator]
+        value = scalar.influence(model, float(t))  # type: ignore[arg-type]
+        if value is not None:
+            return value
     return _evaluate(model, t, exponent=False)
 
 
@@ -217,15 +222,6 @@ def _promised(sums: residues.Sums, depth: int, *, exponent: bool = False) -> NDA
     if exponent:
         return good & np.isfinite(sums.alpha)
     return good & np.isfinite(sums.value) & (np.abs(sums.value) >= np.finfo(float).tiny)
-
-
-def rounding_error(depth: int) -> float:
-    """Return a bound on the relative rounding error of the sums in `residues`.
-
-    Power sums, Newton's recursion and the final sum commit about 4 L + 64 roundings of half a unit each, and
-    the quotient of gamma functions, which g = 0 does not have, up to another 64.
-    """
-    return (4 * depth + 128) * 2.0**-53
 
 
 def times(t: object) -> tuple[list[Any] | None, Array, tuple[int, ...]]:

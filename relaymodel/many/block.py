@@ -10,7 +10,7 @@ import numpy as np
 from relaymodel.control import biased_influence
 from relaymodel.control import many as biased
 from relaymodel.exact import influence, local_exponent, many
-from relaymodel.exact.values import DEEPEST, LARGEST_PROMPT, LARGEST_T
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import PromptBias
 

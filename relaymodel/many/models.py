@@ -11,7 +11,8 @@ import numpy as np
 
 from relaymodel import __version__, tasks
 from relaymodel.checks import Number, choice, demand, numbers, positive_integer, real, show
-from relaymodel.exact.values import LARGEST_T, times
+from relaymodel.exact.promise import LARGEST_T
+from relaymodel.exact.values import times
 from relaymodel.many.block import VALUES, Place, Strength, evaluate
 from relaymodel.many.dataset import Dataset
 from relaymodel.memory import demand_memory

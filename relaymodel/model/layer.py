@@ -219,13 +219,15 @@ class Layer:
         if heads is None:
             if relay is None:
                 raise TypeError("relay must be an int, float, Fraction or NumPy scalar, or heads be given, got neither")
-            heads = (Head(relay, position, recency),)
+            found: tuple[Head, ...] = (Head(relay, position, recency),)
         elif relay is not None or position != 0 or recency != 0:
             raise ValueError(
                 f"heads must not be given together with relay, position or recency, got relay={show(relay)}, "
                 f"position={show(position)}, recency={show(recency)}; make it another Head"
             )
-        object.__setattr__(self, "heads", _heads(heads))
+        else:
+            found = _heads(heads)
+        object.__setattr__(self, "heads", found)
         object.__setattr__(self, "residual", real("residual", residual))
         object.__setattr__(self, "sink", real("sink", sink))
 

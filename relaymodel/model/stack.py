@@ -56,9 +56,10 @@ class RelayModel:
             raise TypeError(f"layers must be a sequence of Layer objects, got {show(self.layers)}") from None
         if not layers:
             raise ValueError("layers must hold at least one Layer, got none")
-        for i, layer in enumerate(layers):
-            if not isinstance(layer, Layer):
-                raise TypeError(f"layers must be Layer objects, got {show(layer)} at index {i}")
+        if set(map(type, layers)) != {Layer}:
+            for i, layer in enumerate(layers):
+                if not isinstance(layer, Layer):
+                    raise TypeError(f"layers must be Layer objects, got {show(layer)} at index {i}")
         object.__setattr__(self, "layers", layers)
 
     @classmethod
