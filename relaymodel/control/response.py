@@ -16,7 +16,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from relaymodel.checks import demand, numbers, show
-from relaymodel.exact.values import LARGEST_T, check_model
+from relaymodel.exact.promise import LARGEST_T
+from relaymodel.exact.values import check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
 from relaymodel.simulation.grid import FIRST_NODES, LogGrid
