@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from relaymodel import files, plotting
+from relaymodel.display import plain
 
 
 def literal(text: object) -> str:
@@ -51,7 +52,7 @@ class Workspace:
         table = DataTable(name, caption, tuple(header), tuple(tuple(row) for row in rows))
         target = self.folder / "data" / f"{name}.csv"
         target.parent.mkdir(exist_ok=True)
-        files.write_table(target, dict(zip(table.header, zip(*table.rows, strict=True), strict=True)), {})
+        files.write_table(target, dict(zip(map(plain, header), zip(*table.rows, strict=True), strict=True)), {})
         self.tables.append(table)
 
     def image(self, name: str, caption: str, figure: Any) -> None:

@@ -116,7 +116,7 @@ def exponent(workspace: Workspace) -> Verdict:
             worst = max(worst, abs(ratios[-1] - 1), abs(local - 1 + float(strength)))
     workspace.table(
         "exponent",
-        "D over its leading term A t^(β-1), and the local exponent at t = 1e60.",
+        "D over its leading term $A\\,t^{\\beta-1}$, and the local exponent at t = 1e60.",
         ("model", "strength β", "A", f"ratio at {LONG_RUN:.0e}", "at 1e20", "at 1e60", "local exponent"),
         rows,
     )

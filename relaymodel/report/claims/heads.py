@@ -46,7 +46,7 @@ def recency_raises_the_exponent(workspace: Workspace) -> Verdict:
     shown = {rf"$\gamma = {recency:g}$": RelayModel.uniform(64, 6, 0.5, recency=recency) for recency in RECENCIES}
     workspace.image(
         "recency",
-        "Exact local exponents of 6 layers, λ = 1/2, P = 64, for attention that falls with distance as d^-γ. ",
+        "Exact local exponents of 6 layers, λ = 1/2, P = 64, for attention that falls with distance as $d^{-\\gamma}$.",
         plotting.plot_local_exponent(shown, plotting.grid(1, 1e12, 200)),
     )
     six = [row for row in rows if row[0] == 6]
@@ -97,7 +97,13 @@ def density_is_the_constant(workspace: Workspace) -> Verdict:
         "densities",
         "The product of densities, the coefficient of exact values between t = 1e60 and 1e300, and how much of D at "
         "t = 1e300 is the leading term's power of log t alone; P = 64.",
-        ("model", "prod sum λ p(0)", "from exact values", "relative difference", "t D/(P log^(L-1) t) at 1e300"),
+        (
+            "model",
+            r"$\prod_l\sum_h\lambda_{lh}p_h(0)$",
+            "from exact values",
+            "relative difference",
+            r"$t\,D/(P\log^{L-1}t)$ at 1e300",
+        ),
         rows,
     )
     return Verdict(
