@@ -1,21 +1,20 @@
 """Reminders: the prompt's text returned in the continuation, and what they add, exactly (THEORY section 7)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
 from flint import arb
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from relaymodel.checks import demand, numbers, show
 from relaymodel.display import table
 from relaymodel.exact import influence, influence_ball, token_influence
 from relaymodel.exact.precision import working
 from relaymodel.exact.spectrum import rational
-from relaymodel.exact.values import check_model
+from relaymodel.exact.values import Points, Scalar, check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.inputs import interval_table
 from relaymodel.simulation.reminders import LATEST_TOKEN, MOST_TOKENS, EvenReminders, ReminderBlocks, Reminders
@@ -99,12 +98,10 @@ def carried(model: RelayModel) -> Fraction:
 
 
 @overload
-def reminder_influence(model: RelayModel, reminders: Any, t: float) -> float: ...
+def reminder_influence(model: RelayModel, reminders: Any, t: Scalar) -> float: ...
 @overload
-def reminder_influence(model: RelayModel, reminders: Any, t: Sequence[Any] | NDArray[Any]) -> Array: ...
-@overload
-def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Array | float: ...
-def reminder_influence(model: RelayModel, reminders: Any, t: ArrayLike) -> Array | float:
+def reminder_influence(model: RelayModel, reminders: Any, t: Points) -> Array: ...
+def reminder_influence(model: RelayModel, reminders: Any, t: Scalar | Points) -> Array | float:
     r"""Return D(t) with reminders by superposition, exactly (THEORY section 7).
 
     $$ D(t) = K(N, P) + \sum_i \bigl[ K(N, P + e_i) - K(N, P + s_i - 1) \bigr], \qquad N = P + t, $$

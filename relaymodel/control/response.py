@@ -5,19 +5,18 @@ The first tokens are run one by one, the rest as smooth functions of log t whose
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
 from relaymodel.checks import demand, numbers, show
 from relaymodel.exact.promise import LARGEST_T
-from relaymodel.exact.values import check_model
+from relaymodel.exact.values import Points, Scalar, check_model
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
 from relaymodel.simulation.grid import FIRST_NODES, LogGrid
@@ -36,12 +35,10 @@ LAST_BY_TOKENS = 2**22
 
 
 @overload
-def biased_influence(model: RelayModel, bias: Bias, t: float) -> float: ...
+def biased_influence(model: RelayModel, bias: Bias, t: Scalar) -> float: ...
 @overload
-def biased_influence(model: RelayModel, bias: Bias, t: Sequence[Any] | NDArray[Any]) -> Array: ...
-@overload
-def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Array | float: ...
-def biased_influence(model: RelayModel, bias: Bias, t: ArrayLike) -> Array | float:
+def biased_influence(model: RelayModel, bias: Bias, t: Points) -> Array: ...
+def biased_influence(model: RelayModel, bias: Bias, t: Scalar | Points) -> Array | float:
     r"""Return D(t) under a bias on the prompt's keys, at any t (THEORY section 7).
 
     $$ x'_t = \rho x_t + \lambda \Bigl[ s_t X + (1-s_t) \frac1t \sum_{u \le t} x_u \Bigr], \qquad

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import overload
 
 import numpy as np
 from immutabledict import immutabledict
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from relaymodel.checks import demand, numbers, positive_integer, show
 from relaymodel.display import facts, table
 from relaymodel.exact.powersums import power_sums_near
 from relaymodel.exact.residues import complete_homogeneous
+from relaymodel.exact.values import Points, Scalar
 from relaymodel.model import Layer, RelayModel
 from relaymodel.networks.calibration.recursion import follow
 from relaymodel.networks.calibration.strengths import read_block
@@ -96,7 +97,11 @@ class Calibration:
         """Number of layers, L."""
         return len(self.layers)
 
-    def predict(self, layer: int, t: ArrayLike) -> Any:
+    @overload
+    def predict(self, layer: int, t: Scalar) -> float: ...
+    @overload
+    def predict(self, layer: int, t: Points) -> Array: ...
+    def predict(self, layer: int, t: Scalar | Points) -> float | Array:
         r"""Return the distance of the two runs behind block `layer`, in the network's own units.
 
         $$ |\delta(N)|^2 = \frac{1}{N^2} \sum_{m,m'<L} \langle v_m, v_{m'}\rangle\, h_m h_{m'}, \qquad
