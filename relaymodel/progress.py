@@ -11,7 +11,7 @@ from relaymodel.checks import show
 Report = Callable[[int, int], object]
 """Called with (steps done, steps in total)."""
 
-BAR_WIDTH = 32
+BAR_WIDTH = 32  # characters
 PAUSE = 0.1  # seconds between two drawings
 PATIENT = 2.0  # seconds that nothing is shown
 

@@ -163,6 +163,29 @@ def names_in(target):
             yield from names_in(element)
 
 
+def test_numbers_have_a_reason():
+    """A constant with a number in it derives from another, or has a comment or a docstring beside it."""
+    bare = []
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        lines, body = text.splitlines(), ast.parse(text).body
+        for node, after in zip(body, [*body[1:], None], strict=True):
+            targets = getattr(node, "targets", [getattr(node, "target", None)])
+            names = [name for target in targets for name in names_in(target)]
+            if not names or not all(name.isupper() for name in names) or node.value is None:
+                continue
+            parts = list(ast.walk(node.value))
+            derived = any(isinstance(part, ast.Name) and part.id.isupper() for part in parts)
+            number = any(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in parts)
+            told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            told |= (
+                lines[node.lineno - 2].startswith("#") or "  # " in lines[node.lineno - 1] + lines[node.end_lineno - 1]
+            )
+            if number and not derived and not told:
+                bare.append(f"{path}:{node.lineno} {names}")
+    assert [line for line in bare if "/report/" not in line] == []  # a claim says its numbers in words
+
+
 def test_no_name_stands_for_two_things():
     """Classes and constants: each is defined in one module; another that needs it imports it from there."""
     homes = {}

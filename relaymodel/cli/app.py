@@ -41,7 +41,7 @@ Try one of these first:
 relaymodel --help lists all commands, relaymodel COMMAND --help explains one.
 """
 
-UNUSABLE = 2
+UNUSABLE = 2  # as shells and argparse have it
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 

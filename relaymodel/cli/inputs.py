@@ -24,7 +24,7 @@ ENGLISH = "english"
 NETWORK_WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough for its exponents to be typical
 SPEED = 5e9  # floating-point operations a second, about: single rows and exponentials are among them
 PATIENCE = 30.0  # seconds of work about which nothing need be said
-TIME_UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+TIME_UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))  # seconds
 LONGEST_LIST = 10**6  # beyond, memory ends before patience
 
 Model = Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHORTEST_DRAWN = 6  # tokens that an exponent can be read off
-MOST_PAIRS = 10**4
+MOST_PAIRS = 10**4  # a slip of the keyboard beyond it
 SHOWN_LAYERS = 5  # layers in the figure of the curves
 
 

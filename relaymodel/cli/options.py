@@ -11,11 +11,9 @@ from relaymodel.checks import Number, show
 from relaymodel.cli.numbers import columns_of, log_grid, numbers, parts, whole
 from relaymodel.model import Head, Layer, RelayModel, parse_heads
 
-MAX_DEPTH = 1000
-MOST_POINTS = 10**6
-DEFAULT_DEPTH = 6
-DEFAULT_T_MAX = 10**6
-DEFAULT_POINTS = 25
+MAX_DEPTH = 1000  # far beyond any network
+MOST_POINTS = 10**6  # lines that a terminal or a spreadsheet takes
+DEFAULT_DEPTH, DEFAULT_T_MAX, DEFAULT_POINTS = 6, 10**6, 25  # a table that fits a terminal
 
 ARGUMENTS, MODEL, CONTROL, TRAINING, GRID_PANEL, NETWORK, FIT, OUTPUT = (
     Group(title, sort_key=place)

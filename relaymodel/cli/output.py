@@ -22,7 +22,7 @@ from relaymodel.progress import Clock
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ROWS = 25
+MOST_ROWS = 25  # of a table on a terminal
 FLOAT_MAX = int(sys.float_info.max)
 
 Columns = Mapping[str, Sequence[Any]]

@@ -8,7 +8,7 @@ from cyclopts.help import PlainFormatter
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-PAGE_WIDTH = 110
+PAGE_WIDTH = 110  # columns: longer lines are hard to read
 LABEL_WIDTH = 24  # columns for the names of options; longer ones have a line of their own
 
 

@@ -16,7 +16,7 @@ from relaymodel.cli.output import Files, Listing, folder
 from relaymodel.model import RelayModel
 
 PARAMETERS = ("prompt", "depth", "relay", "residual", "position", "recency", "sink", "bias")
-MOST_PROCESSES = 256
+MOST_PROCESSES = 256  # more than machines have cores, mostly
 
 
 def _prompts(name: str, text: str) -> Sequence[int]:

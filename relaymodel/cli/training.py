@@ -18,7 +18,7 @@ from relaymodel.cli.output import Listing, Printed, folder, say, written
 if TYPE_CHECKING:
     from relaymodel.networks.training import Recipe, Training
 
-FIGURE, MOST_SEEDS = "training.png", 10**4
+FIGURE, MOST_SEEDS = "training.png", 10**4  # more would take months
 
 
 def train(

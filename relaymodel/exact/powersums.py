@@ -199,6 +199,7 @@ def digamma_difference(x: Array, c: float) -> Array:
     return value
 
 
+# coefficients of digamma's asymptotic series
 DIGAMMA = tuple(int(b.p) / int(b.q) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k)])
+# and of log Gamma's
 STIRLING = tuple(int(b.p) / int(b.q) for k in range(1, 9) for b in [fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1))])
-"""Coefficients of the asymptotic series of digamma and of log Gamma."""

@@ -26,6 +26,7 @@ Models = RelayModel | Sequence[RelayModel] | Mapping[str, RelayModel]
 # Okabe and Ito's palette, which colour-blind readers can tell apart, without its yellow, too pale for a slide
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 GREY = "0.35"
+# which tell lines apart where colours do not
 LINES = ["-", "--", "-.", (0, (1, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (3, 1))]
 
 STYLE = {
@@ -53,7 +54,7 @@ POSTER = 47  # inches, the longer side of A0
 SUFFIXES = (".png", ".svg", ".pdf")
 METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
-LATEST_DRAWN = 1e300
+LATEST_DRAWN = 1e300  # that of exact values
 ASTRONOMICAL = 1e40  # where the axis of t becomes logarithmic in log t, if a figure is about the approach to a limit
 T_LABEL = "continuation token $t$ (tokens)"
 

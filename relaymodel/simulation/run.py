@@ -32,7 +32,7 @@ Bias = LogBias | Callable[[Floats], Floats]
 Reminders = ReminderSchedule | Sequence[tuple[int, int]] | NDArray[np.integer]
 Progress = bool | Report
 
-NO_INTERVALS: Integers = np.empty((0, 2), dtype=np.int64)
+NO_INTERVALS: Integers = np.empty((0, 2), dtype=np.int64)  # no reminders
 
 
 class Simulation:

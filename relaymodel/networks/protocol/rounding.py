@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CLEARANCE = 3.0
 """A distance this many times above the floor is about 6 % too large, since rounding adds in squares."""
 
-SINGLE = 2.0**-23
+SINGLE = 2.0**-23  # spacing of float32 at 1
 SUMS = 5.0
 """What the sums of matrix products add to rounding in float32 and float64; narrower numbers are added up in float32.
 

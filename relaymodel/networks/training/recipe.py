@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BYTES = 256
 """The smallest vocabulary: a token for each byte."""
 
-LARGEST_VOCABULARY, PLACES = 2**16, ("learned", "rotary")
+LARGEST_VOCABULARY, PLACES = 2**16, ("learned", "rotary")  # tokens in two bytes
 
 HELD_OUT = 0.1
 """Share of the text, its end, that is kept for measurements."""
