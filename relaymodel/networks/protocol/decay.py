@@ -5,7 +5,7 @@ from collections.abc import Sequence
 FIRST_TOKENS = (16, 64)
 """First t of the two windows that an exponent is read in: whether it is the same in both shows whether it is one."""
 
-STILL, RISE, STANDARD_ERRORS = 0.03, 0.05, 2.0
+STILL, RISE, STANDARD_ERRORS = 0.03, 0.05, 2.0  # see `verdict`
 STOPPED, REVERSED, DECAYING = "stopped", "reversed", "decaying"
 
 
