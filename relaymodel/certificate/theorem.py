@@ -38,7 +38,8 @@ def certify(
     Parameters
     ----------
     network
-        The NumPy transformer, or a GPT-2, Llama or Qwen2 model of transformers, which is converted to it: the
+        The NumPy transformer, or a GPT-2, Llama, Qwen2, OPT, Gemma or OLMo model (the first ones of the last two) of
+        transformers, which is converted to it: the
         certificate is about the float64 network with these weights.
     pairs
         As for `measure`, one pair.

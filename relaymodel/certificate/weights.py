@@ -25,8 +25,8 @@ from relaymodel.networks.transformer import Architecture, Block, Transformer
 
 Array = NDArray[np.float64]
 
-LIPSCHITZ = {"gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
-"""Above the largest slope of each activation: 1.12890, 1.12897 and 1.09984."""
+LIPSCHITZ = {"gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1, "relu": 1.0}
+"""At least the largest slope of each activation: 1.12890, 1.12897, 1.09984 and 1."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class MLPNorms:
 
         Plain: $|W_d|\,\mathrm{Lip}\,|W_u|\,\kappa_2$.  Gated, from $ab - \tilde a\tilde b = \frac{a+\tilde a}2
         (b-\tilde b) + (a-\tilde a)\frac{b+\tilde b}2$ with a = act(gate), b = up:
-        $|W_d|\,(\mathrm{Lip}\,|W_g|\max_j|b_j| + |W_u|\max_j|a_j|)\,\kappa_2$, and $|a_j| \le |\text{gate}_j|$ for GELU
-        and SiLU.
+        $|W_d|\,(\mathrm{Lip}\,|W_g|\max_j|b_j| + |W_u|\max_j|a_j|)\,\kappa_2$, and $|a_j| \le |\text{gate}_j|$ for
+        GELU, SiLU and ReLU.
         """
         if self.gate is None:
             return above(product(self.down, self.lipschitz, self.up, kappa))

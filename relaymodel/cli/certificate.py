@@ -28,7 +28,8 @@ def certify(
     """Certify that a network forgets its prompt at least as fast as a relay model.
 
     Checks the theorem's hypotheses, measures its constants on two runs, and verifies the bound at every position of
-    every layer; for GPT-2, Llama and Qwen2.  Exit code 1 if an inequality fails; hypotheses that fail are reported.
+    every layer; for GPT-2, Llama, Qwen2, OPT, Gemma, OLMo.  Exit code 1 if an inequality fails; hypotheses that fail
+    are reported.
     """
     from relaymodel.certificate.render import page
     from relaymodel.certificate.subject import memory

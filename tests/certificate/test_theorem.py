@@ -82,7 +82,14 @@ def test_models_of_transformers(rng):
         return HuggingFaceNetwork(made)
 
     a, b, after = rng.integers(0, VOCABULARY, (2, 4)), rng.integers(0, VOCABULARY, (2, 4)), [3, 1, 4, 1, 5, 9, 2, 6]
-    for kind, config in ((transformers.LlamaConfig, llama), (transformers.GPT2Config, gpt2)):
+    opt = none | {"vocab_size": VOCABULARY, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    opt |= {"ffn_dim": 24, "word_embed_proj_dim": 16, "max_position_embeddings": 64}
+    for kind, config in (
+        (transformers.LlamaConfig, llama),
+        (transformers.GPT2Config, gpt2),
+        (transformers.OPTConfig, opt),
+        (transformers.GemmaConfig, llama | {"head_dim": 4}),
+    ):
         network = build(kind, config)
         certificate = certify(network, (a[0], b[0], after))
         assert certificate.applies
@@ -98,6 +105,9 @@ def test_models_of_transformers(rng):
             llama | {"sliding_window": 4},
             "hypotheses cannot be established for this mistral",
         ),
+        (transformers.GPTNeoXConfig, opt | {"intermediate_size": 24}, "this gpt_neox model: .* adds both to the same"),
+        (transformers.PhiConfig, llama | {"num_key_value_heads": 4}, "this phi model: .* adds both to the same states"),
+        (transformers.Qwen3Config, llama | {"head_dim": 4}, "this qwen3 model: .* without a floor of activations"),
         (transformers.Qwen2Config, llama | window | {"max_window_layers": 0}, "this qwen2 .*window"),
     ):
         with pytest.raises(ValueError, match=words):

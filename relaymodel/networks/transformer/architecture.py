@@ -9,7 +9,7 @@ from relaymodel.checks import choice, positive, positive_integer, show
 
 NORMS = ("layer", "rms")
 POSITIONS = ("learned", "rotary", "none")
-ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
+ACTIVATIONS = ("gelu", "gelu_tanh", "silu", "relu")
 NOT_IN_BLOCKS = ("embedding", "positions", "final_gain", "final_shift", "unembedding")  # arrays that no block has
 QUERIES_AT_ONCE = 128  # queries, or tokens in the MLP, handled at once: what stays in a cache, and bounds the memory
 
@@ -34,7 +34,7 @@ class Architecture:
     mlp_width
         Hidden units of the MLP; None: 4 * width; 0: no MLP.
     activation
-        "gelu", "gelu_tanh" (GPT-2's approximation) or "silu".
+        "gelu", "gelu_tanh" (GPT-2's approximation), "silu" or "relu".
     gated
         Whether the MLP is gated, down(activation(gate(u)) * up(u)), as in Llama.
     norm

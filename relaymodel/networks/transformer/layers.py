@@ -21,7 +21,9 @@ def normalise(x: Array, gain: Array, shift: Array | None, epsilon: float, *, cen
 
 
 def activate(x: Array, kind: str) -> Array:
-    """Return gelu, its tanh approximation, or silu, of every entry."""
+    """Return gelu, its tanh approximation, silu or relu, of every entry."""
+    if kind == "relu":
+        return np.maximum(x, 0)
     if kind == "silu":
         return np.asarray(x * expit(x))
     if kind == "gelu":

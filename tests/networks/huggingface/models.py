@@ -32,6 +32,8 @@ FAMILIES = {
     ),
     "qwen3": ("Qwen3", LLAMA | {"head_dim": 8}),
     "mistral": ("Mistral", LLAMA | {"sliding_window": 4}),
+    "gemma": ("Gemma", LLAMA | {"head_dim": 8, "hidden_act": "gelu_pytorch_tanh"}),
+    "olmo": ("Olmo", LLAMA),
     "gemma2": ("Gemma2", LLAMA | {"head_dim": 8, "sliding_window": 4}),
     "gemma3": ("Gemma3Text", LLAMA | {"head_dim": 8, "sliding_window": 4}),
     "opt": (

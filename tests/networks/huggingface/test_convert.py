@@ -32,11 +32,20 @@ def in_float64(model):
     for module in model.modules():
         if type(module).__name__.endswith("RMSNorm"):
             module.forward = partial(rms_norm, module)
+        elif type(module).__name__ == "OlmoLayerNorm":
+            module.forward = partial(layer_norm, module)
     return model
 
 
 def rms_norm(module, x):
-    return module.weight * x / torch.sqrt(torch.mean(x * x, dim=-1, keepdim=True) + module.variance_epsilon)
+    gemma = type(module).__name__.startswith("Gemma")
+    epsilon = module.eps if gemma else module.variance_epsilon
+    return (module.weight + gemma) * x / torch.sqrt(torch.mean(x * x, dim=-1, keepdim=True) + epsilon)
+
+
+def layer_norm(_, x):
+    x = x - x.mean(dim=-1, keepdim=True)
+    return x / torch.sqrt(torch.mean(x * x, dim=-1, keepdim=True) + 1e-5)
 
 
 @pytest.mark.parametrize("biased", [False, True])
@@ -51,12 +60,17 @@ def rms_norm(module, x):
         ),
         ("llama", {"hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True}),
         ("qwen2", {}),
+        ("opt", {}),
+        ("opt", {"enable_bias": False, "activation_function": "gelu", "tie_word_embeddings": False}),
+        ("gemma", {}),
+        ("olmo", {}),
+        ("olmo", {"attention_bias": True}),
     ],
 )
 def test_converted_weights_give_the_same_states_to_rounding(name, more, biased, tokens, rng):
     """Both in float64: sums of up to 128 numbers in some ten products per block, each right to 128 ulp, make 1e-12."""
     model = build(name, **more)
-    net = HuggingFaceNetwork(model if name == "gpt2" else in_float64(model))
+    net = HuggingFaceNetwork(model if name in ("gpt2", "opt") else in_float64(model))
     ours = as_transformer(net)
     bias = rng.standard_normal((20, 9)) if biased else None
     shown, same = states(net, tokens, bias=bias, final_norm=True), states(ours, tokens, bias=bias, final_norm=True)
@@ -90,13 +104,21 @@ YARN = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
 @pytest.mark.parametrize(
     ("name", "more", "words"),
     [
-        ("gpt_neox", {}, "network must be a gpt2, llama, qwen2 model to be converted, got gpt_neox"),
-        ("mistral", {}, "got mistral"),
+        ("mistral", {}, "network must be a gpt2, llama, qwen2, opt, gemma, olmo model to be converted, got mistral"),
+        ("gpt_neox", {}, "blocks in a row, MLP behind attention, and gpt_neox adds both to the same states"),
+        ("gpt_neox", {"use_parallel_residual": False}, "rotary positions of whole heads, and gpt_neox turns a part"),
+        ("phi", {}, "MLP behind attention, and phi adds both"),
+        ("qwen3", {}, "linear in the normed states, and qwen3 normalises them without a floor"),
+        ("gemma2", {}, "added to the stream as they are, and gemma2 puts norms between"),
+        ("mamba", {}, "network must have attention, and mamba has none"),
+        ("opt", {"do_layer_norm_before": False}, "do_layer_norm_before = True"),
+        ("opt", {"word_embed_proj_dim": 16}, "embeddings of its width 32 to be converted, got projections from 16"),
+        ("olmo", {"clip_qkv": 5.0}, "must not clip queries, keys and values to be converted, got 5.0"),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = False"),
         ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights = True"),
-        ("gpt2", {"activation_function": "relu"}, "one of the activations .*, got relu"),
+        ("gpt2", {"activation_function": "tanh"}, "one of the activations .*, got tanh"),
         ("llama", {"rope_parameters": YARN}, "network must have plain rotary positions to be converted, got .*linear"),
-        ("llama", {"hidden_act": "relu"}, "one of the activations .*, got relu"),
+        ("llama", {"hidden_act": "tanh"}, "one of the activations .*, got tanh"),
         (
             "qwen2, windows above layer 1",
             {},
