@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from relaymodel.networks.huggingface.adapter import HuggingFaceNetwork
 
-ACTIVATION_NAMES = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "silu": "silu"}
-ACTIVATION_NAMES |= {"relu": "relu"}
+ACTIVATION_NAMES = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"} | {
+    k: k for k in ("gelu", "silu", "relu")
+}
 
 PARALLEL = "blocks in a row, MLP behind attention, and {} adds both to the same states"
 QUERY_NORMS = "queries and keys linear in the normed states, and {} normalises them without a floor of activations"
