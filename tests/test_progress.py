@@ -50,7 +50,8 @@ def test_a_clock_shows_after_a_while_and_leaves_a_clean_line(terminal, monkeypat
     assert not [thread for thread in threading.enumerate() if thread.daemon and thread.is_alive()]
 
 
-def test_short_work_shows_nothing(terminal, capsys):
+def test_short_work_shows_nothing(terminal, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENT", 60)
     read = terminal()
     assert main(["influence", "--t", "3"]) == 0
     assert Clock.running is None

@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, exceptions
@@ -56,6 +56,19 @@ RENAMED = {
     "reminders": ("--every",),
 }
 """What the package calls otherwise than the command line, and the options that it may mean."""
+
+OBJECTS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (r"\bFraction\((-?\d+), (\d+)\)", lambda found: f"{found[1]}/{found[2]}"),
+    (r"\d{60,}", lambda found: f"{found[0][:20]}..."),
+    (r"\bPromptBias\(([^()\s]+)\)", lambda found: f"--bias {found[1]}"),
+    (r"(?:\ba )?\bPromptBias\b", lambda _: "--bias"),
+    (r"(?:\ba )?\bConstantShare\b", lambda _: "--share"),
+    (r"\bLayer\(([^()]*)\)?", lambda found: f"({found[1].replace('=', ' ')})"),
+    (r", got RelayModel\(.*", lambda _: ""),
+    (r"^model\b", lambda _: "the model"),
+    (r"^--prompt \+ steps\b", lambda _: "--prompt + --t-max"),
+)
+"""Objects of the package as it shows them in an error, and what stands for them on the command line."""
 
 app = App(
     "relaymodel",
@@ -170,7 +183,8 @@ def _one_line(error: Exception, arguments: Sequence[str]) -> str:
 def _as_typed(message: str, arguments: Sequence[str]) -> str:
     """Return a message of the package with the command's options in place of the package's names for them.
 
-    A name is what the message begins with, what it gives a value (every = 3), and every word with an underscore.
+    A name is what the message begins with, what it gives a value (every = 3), and every word with an underscore.  The
+    package's objects are written as options are.
     """
     options = _options(arguments[0]) if arguments else set()
 
@@ -178,9 +192,11 @@ def _as_typed(message: str, arguments: Sequence[str]) -> str:
         named = (f"--{found[0].replace('_', '-')}", *RENAMED.get(found[0], ()))
         return next((name for name in named if name in options), found[0])
 
-    return re.sub(
-        r"^\w+(?= (?:must|needs)\b)|(?<![\w.-])(?:[a-z]+(?= = )|[a-z]+_[a-z]+\b|(?<=pass )[a-z]+(?==))", typed, message
-    )
+    names = r"^\w+(?= (?:must|needs)\b| \+)|(?<![\w.-])(?:[a-z]+(?= = )|[a-z]+_[a-z]+\b|(?<=pass )[a-z]+(?==))"
+    message = re.sub(names, typed, message)
+    for pattern, words in OBJECTS:
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def _options(command: str) -> set[str]:

@@ -1,8 +1,10 @@
 """The command that derives the model's formulas."""
 
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
+from relaymodel.checks import show
 from relaymodel.cli.numbers import columns_of, number, parts, whole
 from relaymodel.cli.options import MAX_DEPTH, MODEL, OUTPUT, Json, flag, option
 from relaymodel.cli.output import print_json, say
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
 SHORT = 4
 """Depth up to which the closed form, written out in full, still fits a few lines."""
+
+LARGEST_NUMBER = 10**300
+"""Beyond, the formulas' numbers have more digits than Python prints."""
 
 TAKEN = ("P", "t", "N", "n", "z", "O", "e", "E", "I")
 """Symbols of the formulas themselves, and letters that SymPy reads otherwise."""
@@ -32,7 +37,10 @@ def _values(name: str, text: str) -> Any:
 
 def _value(name: str, text: str) -> Any:
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,30}", text) or text.lower() in ("nan", "inf", "infinity"):
-        return number(name, text)
+        value = number(name, text)
+        if value and not 1 <= LARGEST_NUMBER * abs(Fraction(value)) <= LARGEST_NUMBER**2:
+            raise ValueError(f"{name} must be 0 or from 1e-300 to 1e300 in size in a formula, got {show(text)}")
+        return value
     if text in TAKEN:
         raise ValueError(f"{name} must be other symbols than {', '.join(TAKEN)}, which mean something else, got {text}")
     from relaymodel.derivation.notation import symbol

@@ -135,7 +135,7 @@ def test_hours_of_simulation_are_refused(run):
 
 def test_layers_are_counted_from_one(run):
     assert "in layer 2" in run("bound --position 0,1/2")[2]
-    assert "Layer(relay=1, residual=1, position=0, sink=1) in layer 1" in run("bound --sink 1")[2]
+    assert "(relay 1, residual 1, position 0, sink 1) in layer 1" in run("bound --sink 1")[2]
 
 
 def test_heads_are_written_as_text(run):
