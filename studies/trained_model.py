@@ -35,6 +35,13 @@ def one_pair(dealt, k):
     return Pairs(*(texts[k : k + 1] for texts in (dealt.prompt_a, dealt.prompt_b, dealt.continuation)))
 
 
+def measured_pair(network, dealt, k, bias, store, weights, name):
+    """Return the measurement of pair k, kept in a folder of its own."""
+    folder = store / f"{weights}-{name.replace(' ', '-').replace('/', '-')}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return measure(network, one_pair(dealt, k), bias=bias, resume=folder / str(k))
+
+
 def joined(measurements):
     """Return one measurement of the pairs of several."""
     first = measurements[0]
@@ -101,10 +108,8 @@ def main(options):
         network = load(options.model, untrained=weights == "untrained")
         dealt = draw_pairs(network, text=english(), pairs=options.pairs, prompt=options.prompt, steps=options.steps)
         for name in options.biases.split(","):
-            folder = options.store / f"{weights}-{name.replace(' ', '-').replace('/', '-')}"
-            folder.mkdir(parents=True, exist_ok=True)
             bias = biases(options.prompt)[name]
-            each = [measure(network, one_pair(dealt, k), bias=bias, resume=folder / str(k)) for k in range(count)]
+            each = [measured_pair(network, dealt, k, bias, options.store, weights, name) for k in range(count)]
             measured = joined(each)
             for layer in range(1, network.depth + 1):
                 rows.append(row_of(weights, name, measured, layer))
