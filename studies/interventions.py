@@ -1,6 +1,6 @@
 """What keeps a prompt on a trained model, how much, and at what cost in loss on the continuation.
 
-`python -m studies interventions MODEL --store FOLDER --out docs/interventions.csv` measures SmolLM2-135M, 3 pairs of
+`python -m studies interventions MODEL --store FOLDER --out docs/interventions.csv` measures SmolLM2-135M, pairs of
 64 + 1024 tokens of English, under biases, rules of the prompt's share, and reminders, and compares two predictions:
 
 - the exact model: depth, relay and recency fitted to the distances without intervention, then simulated under it;
@@ -113,7 +113,7 @@ def rows_of(found, layers, prompt, first):
 
 
 def taste(folder):
-    few = ["--pairs", "2", "--prompt", "8", "--steps", "200"]
+    few = ["--pairs", "2", "--measured", "2", "--prompt", "8", "--steps", "200"]
     return [str(small.llama(folder / "model")), "--store", str(folder / "s"), "--out", str(folder / "table.csv"), *few]
 
 
@@ -121,7 +121,7 @@ def add_options(parser):
     parser.add_argument("model")
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 3, "prompt": 64, "steps": 1024}.items():
+    for name, default in {"pairs": 3, "measured": 3, "prompt": 64, "steps": 1024}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
 
 
@@ -130,7 +130,7 @@ def main(options):
     prompt = options.prompt
     dealt = draw_pairs(network, text=english(), pairs=options.pairs, prompt=prompt, steps=options.steps)
     measured = {name: [] for name in interventions(prompt)}
-    for k in range(options.pairs):
+    for k in range(options.measured):
         for number, (name, how) in enumerate(interventions(prompt).items()):
             folder = options.store / f"{number}-{k}"
             folder.parent.mkdir(parents=True, exist_ok=True)

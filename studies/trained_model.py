@@ -16,7 +16,7 @@ from relaymodel.networks.huggingface import load
 from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.protocol.decay import FIRST_TOKENS, verdict
 from relaymodel.networks.texts import english
-from relaymodel.plotting import panels, save, style
+from relaymodel.plotting import panels, save
 from relaymodel.simulation import ConstantShare
 from studies import small, tables
 
@@ -65,26 +65,32 @@ def row_of(weights, name, measured, layer):
 
 def draw(rows, curves, steps):
     """Return the figure: curves without bias, and exponents against the strength of the bias."""
-    figure = panels(2)
-    left, right = figure.axes
-    with style():
+
+    def lines(weights):
+        return "-" if weights == "trained" else "--"
+
+    def decay(ax):
         for (weights, layer), curve in curves.items():
-            line = "-" if weights == "trained" else "--"
             relative = curve.distance / curve.distance[0]
-            left.plot(curve.t, relative, line, linewidth=1.4, label=f"{weights}, layer {layer}")
-            mine = [r for r in rows if (r["weights"], r["layer"]) == (weights, layer) and r["bias"].isdigit()]
+            ax.plot(curve.t, relative, lines(weights), linewidth=1.4, label=f"{weights}, layer {layer}")
+        t = np.arange(1, steps + 1)
+        ax.plot(t, (64 + 1) / (64 + t), color="0.35", linestyle=":", label="dilution $P/(P+t)$")
+        ax.set(xscale="log", yscale="log", xlabel="continuation token $t$ (tokens)")
+        ax.set_ylabel("distance, relative to $t = 1$")
+        ax.legend(fontsize=10)
+
+    def exponents(ax):
+        for weights, layer in curves:
+            mine = [r for r in rows if (r["weights"], r["layer"]) == (weights, layer) and r["bias"][0].isdigit()]
+            mine.sort(key=lambda row: float(row["bias"]))
             x = [float(row["bias"]) for row in mine]
             y, e = ([row[name] for row in mine] for name in ("alpha_16", "stderr_16"))
-            right.errorbar(x, y, yerr=e, fmt=line, marker="o", capsize=3, label=f"{weights}, layer {layer}")
-        t = np.arange(1, steps + 1)
-        left.plot(t, (64 + 1) / (64 + t), color="0.35", linestyle=":", label="dilution $P/(P+t)$")
-        left.set(xscale="log", yscale="log", xlabel="continuation token $t$ (tokens)")
-        left.set_ylabel("distance, relative to $t = 1$")
-        right.set(xlabel=r"strength $\beta$ of the prompt-key bias", ylabel=rf"exponent $\alpha$, $t = 16$ to {steps}")
-        right.axhline(0, color="0.6", linewidth=1)
-        for ax in (left, right):
-            ax.legend(fontsize=10)
-    return figure
+            ax.errorbar(x, y, yerr=e, fmt=lines(weights), marker="o", capsize=3, label=f"{weights}, layer {layer}")
+        ax.set(xlabel=r"strength $\beta$ of the prompt-key bias", ylabel=rf"exponent $\alpha$, $t = 16$ to {steps}")
+        ax.axhline(0, color="0.6", linewidth=1)
+        ax.legend(fontsize=10)
+
+    return panels(decay, exponents)
 
 
 def taste(folder):
