@@ -4,14 +4,14 @@ import pytest
 
 from relaymodel.report import reproduce
 from relaymodel.report.claim import CLAIMS
-from relaymodel.report.claims import bound, control
+from relaymodel.report.claims import control, heads
 from tests.explore.conftest import chromium  # noqa: F401  (a fixture)
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        shown = [claim for claim in CLAIMS if claim.check in (bound.rate_is_attained, control.reminders)]
+        shown = [claim for claim in CLAIMS if claim.check in (heads.density_is_the_constant, control.reminders)]
         patch.setattr("relaymodel.report.CLAIMS", shown)
         return (reproduce(tmp_path_factory.mktemp("out") / "report").folder / "index.html").as_uri()
 
