@@ -2,14 +2,15 @@
 
 `python -m studies instruments MODEL --store FOLDER --out docs/instruments` writes docs/instruments.csv, the figures
 docs/instruments-tokens.png (predictions, shares of attention) and docs/instruments-profiles.png (profiles over u,
-responses to single tokens).  The store keeps each pair that is done, so that an interrupted run goes on.
+responses to single tokens).  The store keeps each pair that is done, so that an interrupted run goes on;
+`--response-pairs 0` leaves out the responses, which take nine passes of three times the cost for each pair.
 """
 
 from pathlib import Path
 
 import numpy as np
 
-from relaymodel import files, fit_power_law, measure
+from relaymodel import Curve, files, fit_power_law, measure
 from relaymodel.networks.huggingface import load
 from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.protocol.next_token import DIVERGENCES
@@ -18,6 +19,7 @@ from relaymodel.plotting import panels, plot_attention, plot_next_token, plot_pr
 
 MAKES = "docs/instruments.csv, docs/instruments-tokens.png, docs/instruments-profiles.png"
 START = 16  # of the fits
+POINTS = 160  # of a curve that is fitted: neighbouring tokens tell little more
 
 
 def taste(folder):
@@ -33,6 +35,7 @@ def add_options(parser):
     parser.add_argument("--out", type=Path, required=True)
     for name, default in {"pairs": 4, "prompt": 64, "steps": 1024, "response-pairs": 2, "response-steps": 1024}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--weights", nargs="+", choices=("trained", "untrained"), default=("trained", "untrained"))
 
 
 def run(model, weights, options, pairs, steps, instruments):
@@ -43,19 +46,28 @@ def run(model, weights, options, pairs, steps, instruments):
     return measure(network, texts, instruments=instruments, resume=store, progress=True)
 
 
+def exponent(curve):
+    """Return the power law of a curve from t = 16 on, of at most 160 tokens evenly spread in log t."""
+    wanted = np.geomspace(START, curve.t[-1], POINTS)
+    some = np.unique(np.searchsorted(curve.t, wanted).clip(max=len(curve) - 1))
+    pairs = None if curve.pairs is None else curve.pairs[:, some]
+    stderr = None if curve.stderr is None else curve.stderr[some]
+    return fit_power_law(Curve(curve.t[some], curve.distance[some], stderr, curve.provenance, pairs))
+
+
 def fits(measured, spoken, layers):
     """Yield (quantity, value, error) of exponents from t = 16 on, and of the loss."""
     for layer in layers:
-        law = spoken.alpha(layer, t_min=START)
+        law = exponent(spoken.curve(layer))
         yield f"distance, layer {layer}", law.value, law.noise_stderr
     for kind in DIVERGENCES:
-        law = spoken.next_token.alpha(kind, t_min=START)
+        law = exponent(spoken.next_token.curve(kind))
         yield kind, law.value, law.noise_stderr
     loss = spoken.next_token.loss
     yield "loss (nats a token)", loss.mean(), loss.mean(axis=0).std(ddof=1) / np.sqrt(loss.shape[1])
-    for layer in layers:
+    for layer in layers if measured is not None else ():
         found = measured.response
-        law = fit_power_law(found.profile(layer), t_min=START)
+        law = exponent(found.profile(layer))
         yield f"response p, layer {layer}", law.value, law.noise_stderr
         for name, curve in (
             ("response summed, aligned", found.summed(layer)),
@@ -63,7 +75,7 @@ def fits(measured, spoken, layers):
             ("whole prompt to first order", found.linear(layer)),
             ("distance of the same pairs", measured.curve(layer)),
         ):
-            law = fit_power_law(curve, t_min=START)
+            law = exponent(curve)
             yield f"{name}, layer {layer}", law.value, law.noise_stderr
 
 
@@ -88,27 +100,31 @@ def attention(spoken, layers):
 def main(options):
     options.store.mkdir(exist_ok=True)
     columns = {name: [] for name in ("weights", "quantity", "value", "stderr")}
-    tokens, profiles = panels(2), panels(3)
-    for weights in ("trained", "untrained"):
-        spoken = run(options.model, weights, options, options.pairs, options.steps, ("next_token", "attention"))
-        measured = run(options.model, weights, options, options.response_pairs, options.response_steps, ("response",))
-        layers = ((spoken.depth + 1) // 2, spoken.depth)
-        for quantity, value, stderr in [*fits(measured, spoken, layers), *attention(spoken, layers)]:
-            print(f"{weights:10s} {quantity:45s} {value:.4f}", "" if stderr is None else f"± {stderr:.4f}", flush=True)
-            for name, entry in zip(columns, (weights, quantity, float(value), stderr), strict=True):
+    spoken, measured = {}, {}
+    for weights in options.weights:
+        spoken[weights] = run(
+            options.model, weights, options, options.pairs, options.steps, ("next_token", "attention")
+        )
+        if options.response_pairs:
+            few = options.response_pairs, options.response_steps
+            measured[weights] = run(options.model, weights, options, *few, ("response",))
+        layers = ((spoken[weights].depth + 1) // 2, spoken[weights].depth)
+        found = [*fits(measured.get(weights), spoken[weights], layers), *attention(spoken[weights], layers)]
+        for quantity, value, stderr in found:
+            error = None if stderr is None or not np.isfinite(stderr) else float(stderr)
+            print(f"{weights:10s} {quantity:45s} {value:.4f}", "" if error is None else f"± {error:.4f}", flush=True)
+            for name, entry in zip(columns, (weights, quantity, float(value), error), strict=True):
                 columns[name].append(entry)
-        plot_profile(spoken, ax=profiles.axes[weights == "untrained"])
-        profiles.axes[weights == "untrained"].set_title(weights, loc="right")
-        if weights == "trained":
-            plot_next_token(spoken, ax=tokens.axes[0])
-            plot_attention(spoken, ax=tokens.axes[1])
-            plot_response(measured, layers, ax=profiles.axes[2])
-            about = {
-                key: spoken.provenance[key]
-                for key in ("network", "sha256", "torch", "transformers")
-                if key in spoken.provenance
-            }
+    first = options.weights[0]
+    about = spoken[first].provenance
+    draw = [
+        lambda ax: plot_next_token(spoken[first], ax=ax),
+        lambda ax: plot_attention(spoken[first], ax=ax),
+        lambda ax: plot_profile(spoken[first], ax=ax),
+    ]
+    if measured:
+        draw.append(lambda ax: plot_response(measured[first], layers, ax=ax))
     known = {key: about[key] for key in ("network", "sha256", "torch", "transformers", "prompt") if key in about}
     files.write_table(options.out.with_suffix(".csv"), columns, known, overwrite=True)
-    for name, drawing in (("tokens", tokens), ("profiles", profiles)):
-        save(drawing, options.out.with_name(f"{options.out.name}-{name}.png"), overwrite=True)
+    save(panels(*draw[:2]), options.out.with_name(f"{options.out.name}-tokens.png"), overwrite=True)
+    save(panels(*draw[2:]), options.out.with_name(f"{options.out.name}-profiles.png"), overwrite=True)

@@ -159,12 +159,12 @@ class NextTokenRecorder:
     def _compare(self, t: NDArray[np.int64], logits: Any) -> None:
         xp = sys.modules[type(logits).__module__.partition(".")[0]]  # the states may be on another device
         x = xp.asarray(logits, dtype=xp.float64)
-        x = x - x.mean(-1)[..., None]
-        spread = xp.sqrt(xp.einsum("rtv,rtv->t", x, x) / (2 * x.shape[-1]))
-        x -= xp.amax(x, -1)[..., None]
-        logs = x - xp.log(xp.exp(x).sum(-1))[..., None]
-        p, q = xp.exp(logs)
-        d = logs[1] - logs[0]
+        spread = xp.sqrt(xp.abs(xp.einsum("rtv,rtv->rt", x, x) / x.shape[-1] - x.mean(-1) ** 2).mean(0))
+        x = x - xp.amax(x, -1)[..., None]
+        chances = xp.exp(x)
+        total = chances.sum(-1)
+        p, q = chances / total[..., None]
+        d = x[1] - x[0] - xp.log(total[1] / total[0])[..., None]
         total_variation, kl = xp.abs(p - q).sum(-1) / 2, -xp.einsum("tv,tv->t", p, d)
         # p log 2p/(p+q) + q log 2q/(p+q), with log 2p/(p+q) = log 2 - log(1 + e^d)
         gap = np.log(2) - xp.logaddexp(d, xp.zeros_like(d))
@@ -173,7 +173,8 @@ class NextTokenRecorder:
         for row, value in ((0, total_variation), (1, jensen_shannon), (2, kl), (5, spread)):
             least = 0.0 if row < 3 else -np.inf  # rounding puts quadratic distances of equal runs on either side of 0
             self.values[row, t[inside] - 1] = np.maximum(_host(value)[inside], least)
-        actual = logs[:, np.flatnonzero(ahead), self.following[t[ahead]]]
+        some = np.flatnonzero(ahead)
+        actual = x[:, some, self.following[t[ahead]]] - xp.log(total[:, some])
         self.values[3:5, t[ahead]] = _host(actual)
 
     def result(self) -> Array:
