@@ -20,9 +20,9 @@ def certify(
     /,
     *,
     network: NetworkOptions = NetworkOptions(),
-    latex: Annotated[Path | None, option("--latex", "FILE", "Write it as LaTeX.", filename, OUTPUT)] = None,
-    document: Annotated[bool, flag("--document", "With --latex, a whole document for pdflatex.", OUTPUT)] = False,
-    html: Annotated[Path | None, option("--html", "FILE", "Write it as an HTML page.", filename, OUTPUT)] = None,
+    latex: Annotated[Path | None, option("FILE", "Write it as LaTeX.", filename, OUTPUT)] = None,
+    document: Annotated[bool, flag("With --latex, a whole document for pdflatex.", OUTPUT)] = False,
+    html: Annotated[Path | None, option("FILE", "Write it as an HTML page.", filename, OUTPUT)] = None,
     output: Output = Output(),
 ) -> int:
     """Certify that a network forgets its prompt at least as fast as a relay model.

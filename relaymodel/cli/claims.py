@@ -11,14 +11,14 @@ from relaymodel.progress import Clock
 
 def reproduce(
     *,
-    out: Annotated[Path, option("--out", "DIR", "Folder for the report.", folder, OUTPUT)] = Path("report"),
+    out: Annotated[Path, option("DIR", "Folder for the report.", folder, OUTPUT)] = Path("report"),
     model: Annotated[
         str | None,
-        option("--model", "MODEL", "Also measure this trained model (folder, GGUF file, hub name).", group=NETWORK),
+        option("MODEL", "Also measure this trained model (folder, GGUF file, hub name).", group=NETWORK),
     ] = None,
     training: Annotated[
         Path | None,
-        option("--training", "DIR", "Also show what `relaymodel train TEXT --arms` found in DIR.", folder, NETWORK),
+        option("DIR", "Also show what `relaymodel train TEXT --arms` found in DIR.", folder, NETWORK),
     ] = None,
     json: Json = False,
     force: Force = False,

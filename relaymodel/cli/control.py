@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     Bias = PromptBias | ConstantShare
 
 
-@options
+@options(CONTROL)
 class BiasOptions:
     """A bias on the prompt's keys."""
 
     bias: Annotated[
         Number | None,
-        option("--bias", "B", "Strength of the bias B log(1+t/P) on the prompt's keys.  [default: 1]", number, CONTROL),
+        option("B", "Strength of the bias B log(1+t/P) on the prompt's keys.  [default: 1]", number),
     ] = None
-    share: Annotated[
-        Number | None, option("--share", "C", "Hold the prompt's share of the attention at C instead.", number, CONTROL)
-    ] = None
+    share: Annotated[Number | None, option("C", "Hold the prompt's share of the attention at C instead.", number)] = (
+        None
+    )
 
     def chosen(self, default: Number | None = None) -> "Bias | None":
         """Return it, or one of strength `default`, or None."""
@@ -50,24 +50,20 @@ class BiasOptions:
         return None if strength is None else PromptBias(strength)
 
 
-@options
+@options(CONTROL)
 class ReminderOptions:
     """The prompt's text, returned."""
 
-    every: Annotated[
-        int | None, option("--every", "M", "Return the prompt's text every M tokens.", whole(), CONTROL)
-    ] = None
+    every: Annotated[int | None, option("M", "Return the prompt's text every M tokens.", whole())] = None
     length: Annotated[
         int | None,
-        option("--length", "R", "Tokens of each such reminder, with --every or --hold.", whole(), CONTROL),
+        option("R", "Tokens of each such reminder, with --every or --hold.", whole()),
     ] = None
     hold: Annotated[
         Number | None,
-        option("--hold", "D", "Plan the fewest reminders that hold D(t) at this level or above.", number, CONTROL),
+        option("D", "Plan the fewest reminders that hold D(t) at this level or above.", number),
     ] = None
-    horizon: Annotated[
-        int | None, option("--horizon", "T", "Hold it for T tokens only.  [default: for ever]", whole(), CONTROL)
-    ] = None
+    horizon: Annotated[int | None, option("T", "Hold it for T tokens only.  [default: for ever]", whole())] = None
 
     @property
     def schedule(self) -> "Reminders | None":

@@ -21,7 +21,6 @@ CurveFile = Annotated[
     Path,
     option(
         "FILE",
-        "FILE",
         "A table with columns t and distance (or influence): CSV, TSV, numpy.savetxt, NPZ, Parquet; - is stdin.",
         filename,
     ),
@@ -46,21 +45,21 @@ def _columns(name: str, text: str) -> dict[str, str]:
 
 Renamed = Annotated[
     Mapping[str, str] | None,
-    option("--columns", "NAME=COLUMN,...", "What the file calls its columns, such as t=tokens.", _columns, FIT),
+    option("NAME=COLUMN,...", "What the file calls its columns, such as t=tokens.", _columns, FIT),
 ]
 
 
-@options
+@options(FIT)
 class WindowOptions:
     """Which curve of a file, and from where to where."""
 
     layer: Annotated[
         int | None,
-        option("--layer", "K", "Which layer, if the file holds several.", whole(least=-(10**9)), FIT),
+        option("K", "Which layer, if the file holds several.", whole(least=-(10**9))),
     ] = None
     columns: Renamed = None
     t_min: Start = None
-    t_max: Annotated[float | None, option("--t-max", "T", "End of the fit.", time, FIT)] = None
+    t_max: Annotated[float | None, option("T", "End of the fit.", time)] = None
 
     @property
     def span(self) -> dict[str, Any]:

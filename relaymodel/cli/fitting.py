@@ -24,25 +24,19 @@ def _held(name: str, text: str) -> float | None:
     return None if text == FREE else float(number(name, text))
 
 
-@options
+@options(FIT)
 class FitOptions:
     """What is held and what is fitted."""
 
-    all_layers: Annotated[
-        bool, flag("--all-layers", "Fit all layers of the file at once, layer K with depth K.", FIT)
-    ] = False
-    prompt: Annotated[
-        int | None, option("--prompt", "P", "Number of prompt tokens.  [default: the file's]", whole(), FIT)
-    ] = None
-    relay: Annotated[
-        float | None, option("--relay", "X|fit", "Relay strength to hold.  [default: fit]", _held, FIT)
-    ] = None
-    depth: Annotated[float | None, option("--depth", "L|fit", "Depth to hold.  [default: fit]", _held, FIT)] = None
-    position: Annotated[float | None, option("--position", "X|fit", "Position exponent to hold.", _held, FIT)] = 0
-    bias: Annotated[float | None, option("--bias", "X|fit", "Prompt-key bias beta to hold.", _held, FIT)] = 0
-    recency: Annotated[float | None, option("--recency", "X|fit", "Recency exponent to hold.", _held, FIT)] = 0
-    sink: Annotated[float | None, option("--sink", "X|fit", "Sink to hold.", _held, FIT)] = 0
-    robust: Annotated[bool, flag("--robust", "Let outliers count for little.", FIT)] = False
+    all_layers: Annotated[bool, flag("Fit all layers of the file at once, layer K with depth K.")] = False
+    prompt: Annotated[int | None, option("P", "Number of prompt tokens.  [default: the file's]", whole())] = None
+    relay: Annotated[float | None, option("X|fit", "Relay strength to hold.  [default: fit]", _held)] = None
+    depth: Annotated[float | None, option("L|fit", "Depth to hold.  [default: fit]", _held)] = None
+    position: Annotated[float | None, option("X|fit", "Position exponent to hold.", _held)] = 0
+    bias: Annotated[float | None, option("X|fit", "Prompt-key bias beta to hold.", _held)] = 0
+    recency: Annotated[float | None, option("X|fit", "Recency exponent to hold.", _held)] = 0
+    sink: Annotated[float | None, option("X|fit", "Sink to hold.", _held)] = 0
+    robust: Annotated[bool, flag("Let outliers count for little.")] = False
 
 
 def fit(

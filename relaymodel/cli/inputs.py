@@ -31,54 +31,39 @@ Model = Annotated[
     str,
     option(
         "MODEL",
-        "MODEL",
         "untrained-numpy (random weights, NumPy alone), or a causal model of transformers: a folder, a GGUF file, a "
         "hub name; with --untrained also a config.json.",
     ),
 ]
-Start = Annotated[
-    float | None, option("--t-min", "T", "Start of the fit.  [default: 16, if the curve allows]", time, FIT)
-]
+Start = Annotated[float | None, option("T", "Start of the fit.  [default: 16, if the curve allows]", time, FIT)]
 
 
-@options
+@options(NETWORK)
 class NetworkOptions:
     """A network, two prompts and a continuation."""
 
-    untrained: Annotated[bool, flag("--untrained", "Its architecture, random weights.", NETWORK)] = False
-    depth: Annotated[
-        int | None, option("--depth", "L", "Layers of untrained-numpy.  [default: 12]", whole(MAX_DEPTH), NETWORK)
-    ] = None
-    prompt_a: Annotated[Path | None, option("--prompt-a", "FILE", "Text of prompt A.", filename, NETWORK)] = None
-    prompt_b: Annotated[Path | None, option("--prompt-b", "FILE", "Text of prompt B.", filename, NETWORK)] = None
+    untrained: Annotated[bool, flag("Its architecture, random weights.")] = False
+    depth: Annotated[int | None, option("L", "Layers of untrained-numpy.  [default: 12]", whole(MAX_DEPTH))] = None
+    prompt_a: Annotated[Path | None, option("FILE", "Text of prompt A.", filename)] = None
+    prompt_b: Annotated[Path | None, option("FILE", "Text of prompt B.", filename)] = None
     continuation: Annotated[
         str | None,
         option(
-            "--continuation",
             "FILE|random|generated|english",
             "A text file; random tokens; written by the model after prompt A; or Python's documentation.  "
             "[default: english, for untrained-numpy random]",
-            group=NETWORK,
         ),
     ] = None
     prompt: Annotated[
         int | None,
-        option("--prompt", "P", "Tokens of each prompt.  [default: 64, to certify 16]", whole(LONGEST_LIST), NETWORK),
+        option("P", "Tokens of each prompt.  [default: 64, to certify 16]", whole(LONGEST_LIST)),
     ] = None
     t_max: Annotated[
         int | None,
-        option(
-            "--t-max",
-            "T",
-            "Tokens of the continuation.  [default: 2048, to certify 256]",
-            whole(LONGEST_LIST, least=2),
-            NETWORK,
-        ),
+        option("T", "Tokens of the continuation.  [default: 2048, to certify 256]", whole(LONGEST_LIST, least=2)),
     ] = None
-    bias: Annotated[
-        Number, option("--bias", "B", "Add B log(1 + t/P) to the logits of the prompt's keys.", number, NETWORK)
-    ] = 0
-    seed: Annotated[int, option("--seed", "S", "Of random weights, tokens, pieces.", whole(least=0), NETWORK)] = 0
+    bias: Annotated[Number, option("B", "Add B log(1 + t/P) to the logits of the prompt's keys.", number)] = 0
+    seed: Annotated[int, option("S", "Of random weights, tokens, pieces.", whole(least=0))] = 0
 
     def checked(self, model: str, *, prompt: int, t_max: int) -> "NetworkOptions":
         """Return the options with a command's defaults in their places, the files looked at."""

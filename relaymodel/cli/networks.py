@@ -46,43 +46,33 @@ def measure(
     network: NetworkOptions = NetworkOptions(),
     pairs: Annotated[
         int | None,
-        option("--pairs", "N", "Pairs of prompts.  [default: 8; with --prompt-a 1]", whole(MOST_PAIRS), NETWORK),
+        option("N", "Pairs of prompts.  [default: 8; with --prompt-a 1]", whole(MOST_PAIRS), NETWORK),
     ] = None,
-    dtype: Annotated[
-        str | None, option("--dtype", "NAME", "float32, float64, bfloat16 or float16.", group=NETWORK)
-    ] = None,
+    dtype: Annotated[str | None, option("NAME", "float32, float64, bfloat16 or float16.", group=NETWORK)] = None,
     layers: Annotated[
         list[int] | None,
-        option("--layers", "K[,K...]", "Which layers, or first-last.  [default: all]", _layers, NETWORK),
+        option("K[,K...]", "Which layers, or first-last.  [default: all]", _layers, NETWORK),
     ] = None,
-    final_norm: Annotated[bool, flag("--final-norm", "Also measure behind the final norm.", NETWORK)] = False,
+    final_norm: Annotated[bool, flag("Also measure behind the final norm.", NETWORK)] = False,
     readings: Annotated[
         list[str] | None,
         option(
-            "--instruments",
             "NAME[,NAME...]",
             "Also read next_token, attention, and response (passes of its own); tables stand beside --csv.",
             instruments.chosen,
             NETWORK,
+            name="--instruments",
         ),
     ] = None,
-    metric: Annotated[
-        str, option("--metric", "NAME", "euclidean, relative (to the norm) or cosine.", group=FIT)
-    ] = "euclidean",
+    metric: Annotated[str, option("NAME", "euclidean, relative (to the norm) or cosine.", group=FIT)] = "euclidean",
     t_min: Start = None,
     resume: Annotated[
         Path | None,
-        option("--resume", "DIR", "Keep finished pairs here, and go on from what is there.", folder, OUTPUT),
+        option("DIR", "Keep finished pairs here, and go on from what is there.", folder, OUTPUT),
     ] = None,
     save: Annotated[
         Path | None,
-        option(
-            "--save",
-            "FILE",
-            "Write every distance of every pair: .npz, or .nc (netCDF, with xarray).",
-            filename,
-            OUTPUT,
-        ),
+        option("FILE", "Write every distance of every pair: .npz, or .nc (netCDF, with xarray).", filename, OUTPUT),
     ] = None,
     output: Output = Output(),
 ) -> None:

@@ -26,27 +26,31 @@ Options = TypeVar("Options")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-def options(group: type[Options]) -> type[Options]:
-    """Make a class a group of options, which any command may take as one parameter."""
-    return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(group))
+def options(group: Group) -> Callable[[type[Options]], type[Options]]:
+    """Make a class a group of options, named as its fields, which any command may take as one parameter."""
+    return lambda made: Parameter(name="*", group=group)(dataclass(frozen=True, kw_only=True)(made))
 
 
 def option(
-    name: str, metavar: str, words: str, parse: Callable[[str, str], Any] | None = None, group: Group = ARGUMENTS
+    metavar: str,
+    words: str,
+    parse: Callable[[str, str], Any] | None = None,
+    group: Group | None = None,
+    name: str | None = None,
 ) -> Parameter:
-    """Return an option, or an argument if its name has no dashes, whose text `parse(name, text)` turns into a value."""
+    """Return an option, named as its parameter, or an argument, whose text `parse(name, text)` turns into a value."""
 
     def convert(_: type, tokens: Any) -> Any:
-        text = tokens[-1].value  # of an option given twice the last, as everywhere
-        if not name.startswith("-") and re.match("-.", text):  # an argument may be - alone
-            raise UnknownOptionError(token=tokens[-1], argument_collection=ArgumentCollection())  # type: ignore[no-untyped-call]
-        return text if parse is None else parse(name, text)
+        token = tokens[-1]  # of an option given twice the last, as everywhere
+        if token.keyword is None and re.match("-.", token.value):  # an argument may be - alone
+            raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())  # type: ignore[no-untyped-call]
+        return token.value if parse is None else parse(token.keyword or metavar, token.value)
 
     return Parameter(
-        name=name if name.startswith("-") else None,
+        name=name,
         metavar=metavar,
         help=words,
-        group=group,
+        **_grouped(group),
         converter=convert,
         n_tokens=1,
         accepts_keys=False,
@@ -57,9 +61,14 @@ def option(
     )
 
 
-def flag(name: str, words: str, group: Group) -> Parameter:
-    """Return an option without a value."""
-    return Parameter(name=name, help=words, group=group, negative=(), show_default=False)
+def flag(words: str, group: Group | None = None) -> Parameter:
+    """Return an option without a value, named as its parameter."""
+    return Parameter(help=words, **_grouped(group), negative=(), show_default=False)
+
+
+def _grouped(group: Group | None) -> dict[str, Any]:
+    """Return nothing for an option that takes the group of its class, which None would undo."""
+    return {} if group is None else {"group": group}
 
 
 def _plain(value: object) -> str:
@@ -69,8 +78,8 @@ def _plain(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else.", OUTPUT)]
-Force = Annotated[bool, flag("--force", "Overwrite files that exist.", OUTPUT)]
+Json = Annotated[bool, flag("Print one JSON object and nothing else.", OUTPUT)]
+Force = Annotated[bool, flag("Overwrite files that exist.", OUTPUT)]
 
 
 def _heads(name: str, text: str) -> list[tuple[Head, ...]]:
@@ -91,47 +100,37 @@ def _depths(name: str, text: str) -> list[int]:
     return list(dict.fromkeys(whole(MAX_DEPTH)(name, part) for part in parts(text)))
 
 
-@options
+@options(MODEL)
 class ModelOptions:
     """A model: its prompt and its layers."""
 
-    prompt: Annotated[int, option("--prompt", "P", "Number of prompt tokens.", _prompt, MODEL)] = 64
+    prompt: Annotated[int, option("P", "Number of prompt tokens.", _prompt)] = 64
     depth: Annotated[
         Sequence[int] | None,
         option(
-            "--depth",
-            "L",
-            "Number of layers; for influence several, L,L,...  [default: 6, or as many as the lists have]",
-            _depths,
-            MODEL,
+            "L", "Number of layers; for influence several, L,L,...  [default: 6, or as many as the lists have]", _depths
         ),
     ] = None
     relay: Annotated[
         Sequence[Number] | None,
-        option("--relay", "X[,X...]", "Relay strength, of all layers or of each.  [default: 1]", numbers, MODEL),
+        option("X[,X...]", "Relay strength, of all layers or of each.  [default: 1]", numbers),
     ] = None
-    residual: Annotated[
-        Sequence[Number], option("--residual", "X[,X...]", "Residual strength, likewise.", numbers, MODEL)
-    ] = (1,)
+    residual: Annotated[Sequence[Number], option("X[,X...]", "Residual strength, likewise.", numbers)] = (1,)
     position: Annotated[
         Sequence[Number] | None,
-        option("--position", "X[,X...]", "Position exponent g > -1, likewise.  [default: 0]", numbers, MODEL),
+        option("X[,X...]", "Position exponent g > -1, likewise.  [default: 0]", numbers),
     ] = None
     recency: Annotated[
         Sequence[Number] | None,
-        option("--recency", "X[,X...]", "Recency exponent gamma < 1, likewise.  [default: 0]", numbers, MODEL),
+        option("X[,X...]", "Recency exponent gamma < 1, likewise.  [default: 0]", numbers),
     ] = None
-    sink: Annotated[
-        Sequence[Number], option("--sink", "X[,X...]", "Weight of the first token, likewise.", numbers, MODEL)
-    ] = (0,)
+    sink: Annotated[Sequence[Number], option("X[,X...]", "Weight of the first token, likewise.", numbers)] = (0,)
     heads: Annotated[
         Sequence[tuple[Head, ...]] | None,
         option(
-            "--heads",
             "H[,H...]",
             "Several heads instead of relay, position, recency: such as 0.3:recency=0.7+0.2:position=0.5.",
             _heads,
-            MODEL,
         ),
     ] = None
 
@@ -172,17 +171,15 @@ class ModelOptions:
         )
 
 
-@options
+@options(GRID_PANEL)
 class GridOptions:
     """Continuation tokens: those that are named, or a grid equal in log t."""
 
-    t: Annotated[Sequence[Number] | None, option("--t", "T[,T...]", "Such as 1e3,1e6.", numbers, GRID_PANEL)] = None
-    t_max: Annotated[
-        int | None, option("--t-max", "T", "Last of a grid equal in log t.  [default: 1e6]", whole(least=2), GRID_PANEL)
-    ] = None
+    t: Annotated[Sequence[Number] | None, option("T[,T...]", "Such as 1e3,1e6.", numbers)] = None
+    t_max: Annotated[int | None, option("T", "Last of a grid equal in log t.  [default: 1e6]", whole(least=2))] = None
     points: Annotated[
         int | None,
-        option("--points", "N", "Points of that grid.  [default: 25]", whole(MOST_POINTS, least=2), GRID_PANEL),
+        option("N", "Points of that grid.  [default: 25]", whole(MOST_POINTS, least=2)),
     ] = None
 
     def times(self, *, drawn: bool = False) -> Sequence[Number]:

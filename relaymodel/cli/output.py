@@ -80,17 +80,13 @@ def _size(option: str, text: str) -> tuple[float, float]:
     return found[0], found[1]
 
 
-@options
+@options(OUTPUT)
 class Printed:
     """How results are printed."""
 
     json: Json = False
-    strings: Annotated[
-        bool, flag("--strings", "In JSON, write numbers beyond the range of float64 as strings.", OUTPUT)
-    ] = False
-    table: Annotated[str, option("--table", "STYLE", "Print tables alone, as markdown or latex.", _style, OUTPUT)] = (
-        "text"
-    )
+    strings: Annotated[bool, flag("In JSON, write numbers beyond the range of float64 as strings.")] = False
+    table: Annotated[str, option("STYLE", "Print tables alone, as markdown or latex.", _style)] = "text"
 
     def show(self, result: Mapping[str, Any], body: Sequence[str | Listing]) -> None:
         """Print a result: one JSON object, or texts and tables, of which Markdown and LaTeX take the tables alone."""
@@ -105,7 +101,7 @@ class Printed:
             say("\n\n".join(tables))
 
 
-@options
+@options(OUTPUT)
 class Files(Printed):
     """Where results go.
 
@@ -115,13 +111,7 @@ class Files(Printed):
 
     csv: Annotated[
         Path | None,
-        option(
-            "--csv",
-            "FILE",
-            "Write the numbers: CSV, or by its name .tsv, .npz, .parquet; - is stdout.",
-            filename,
-            OUTPUT,
-        ),
+        option("FILE", "Write the numbers: CSV, or by its name .tsv, .npz, .parquet; - is stdout.", filename),
     ] = None
     force: Force = False
 
@@ -160,22 +150,18 @@ class Files(Printed):
             self.show(columns if result is None else result, [Listing(columns)] if body is None else body)
 
 
-@options
+@options(OUTPUT)
 class Output(Files):
     """Where results and a figure go."""
 
-    plot: Annotated[
-        Path | None, option("--plot", "FILE", "Draw a figure (.png, .svg or .pdf); - is stdout.", filename, OUTPUT)
-    ] = None
-    title: Annotated[
-        str | None, option("--title", "TEXT", "What stands above the figure; formulas between dollars.", group=OUTPUT)
-    ] = None
-    size: Annotated[
-        tuple[float, float] | None, option("--size", "W,H", "Width and height of the figure, in inches.", _size, OUTPUT)
-    ] = None
+    plot: Annotated[Path | None, option("FILE", "Draw a figure (.png, .svg or .pdf); - is stdout.", filename)] = None
+    title: Annotated[str | None, option("TEXT", "What stands above the figure; formulas between dollars.")] = None
+    size: Annotated[tuple[float, float] | None, option("W,H", "Width and height of the figure, in inches.", _size)] = (
+        None
+    )
     format: Annotated[
         str | None,
-        option("--format", "NAME", "png, svg or pdf.  [default: by the figure's name; stdout png]", group=OUTPUT),
+        option("NAME", "png, svg or pdf.  [default: by the figure's name; stdout png]"),
     ] = None
 
     def check(self, **others: Path | None) -> None:

@@ -10,17 +10,13 @@ from relaymodel.curve import Curve, read_curves
 
 CurveFiles = Annotated[
     Path,
-    option(
-        "FILE", "FILE", "Tables of measured curves to lay over the model's, every layer of each; - is stdin.", filename
-    ),
+    option("FILE", "Tables of measured curves to lay over the model's, every layer of each; - is stdin.", filename),
 ]
 
 
 def explore(
     *curves: CurveFiles,
-    out: Annotated[Path, option("--out", "FILE", "The page; - is standard output.", filename, OUTPUT)] = Path(
-        "page.html"
-    ),
+    out: Annotated[Path, option("FILE", "The page; - is standard output.", filename, OUTPUT)] = Path("page.html"),
     columns: Renamed = None,
     force: Force = False,
 ) -> None:

@@ -27,51 +27,37 @@ def _depths(name: str, text: str) -> Sequence[int]:
     return [whole(MAX_DEPTH)(name, part) for part in parts(text)]
 
 
-@options
+@options(MODEL)
 class SweepOptions:
     """Models of equal layers: every combination of these."""
 
-    prompt: Annotated[Sequence[int], option("--prompt", "P[,P...]", "Numbers of prompt tokens.", _prompts, MODEL)] = (
-        64,
-    )
-    depth: Annotated[Sequence[int], option("--depth", "L[,L...]", "Numbers of layers.", _depths, MODEL)] = (
+    prompt: Annotated[Sequence[int], option("P[,P...]", "Numbers of prompt tokens.", _prompts)] = (64,)
+    depth: Annotated[Sequence[int], option("L[,L...]", "Numbers of layers.", _depths)] = (
         1,
         2,
         4,
         8,
         12,
     )
-    relay: Annotated[
-        Sequence[Number], option("--relay", "X[,X...]", "Relay strengths, each of all layers.", numbers, MODEL)
-    ] = (0.5, 1)
-    residual: Annotated[
-        Sequence[Number], option("--residual", "X[,X...]", "Residual strengths, likewise.", numbers, MODEL)
-    ] = (1,)
-    position: Annotated[
-        Sequence[Number], option("--position", "X[,X...]", "Position exponents g > -1, likewise.", numbers, MODEL)
-    ] = (0,)
-    recency: Annotated[
-        Sequence[Number], option("--recency", "X[,X...]", "Recency exponents gamma < 1, likewise.", numbers, MODEL)
-    ] = (0,)
-    sink: Annotated[
-        Sequence[Number], option("--sink", "X[,X...]", "Weights of the first token, likewise.", numbers, MODEL)
-    ] = (0,)
+    relay: Annotated[Sequence[Number], option("X[,X...]", "Relay strengths, each of all layers.", numbers)] = (0.5, 1)
+    residual: Annotated[Sequence[Number], option("X[,X...]", "Residual strengths, likewise.", numbers)] = (1,)
+    position: Annotated[Sequence[Number], option("X[,X...]", "Position exponents g > -1, likewise.", numbers)] = (0,)
+    recency: Annotated[Sequence[Number], option("X[,X...]", "Recency exponents gamma < 1, likewise.", numbers)] = (0,)
+    sink: Annotated[Sequence[Number], option("X[,X...]", "Weights of the first token, likewise.", numbers)] = (0,)
     bias: Annotated[
         Sequence[Number],
-        option("--bias", "B[,B...]", "Strengths of a bias on the prompt's keys; t are whole then.", numbers, MODEL),
+        option("B[,B...]", "Strengths of a bias on the prompt's keys; t are whole then.", numbers),
     ] = (0,)
 
 
-@options
+@options(OUTPUT)
 class RunOptions:
     """How a long sweep is run."""
 
-    processes: Annotated[
-        int, option("--processes", "N", "Processes that share the work.", whole(MOST_PROCESSES), OUTPUT)
-    ] = 1
+    processes: Annotated[int, option("N", "Processes that share the work.", whole(MOST_PROCESSES))] = 1
     resume: Annotated[
         Path | None,
-        option("--resume", "FOLDER", "Keep finished blocks here, and go on from them.", folder, OUTPUT),
+        option("FOLDER", "Keep finished blocks here, and go on from them.", folder),
     ] = None
 
 

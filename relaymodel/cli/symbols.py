@@ -50,22 +50,18 @@ def _value(name: str, text: str) -> Any:
 
 def derive(
     *,
-    depth: Annotated[
-        int | None, option("--depth", "L", "Number of layers.  [default: 3]", whole(MAX_DEPTH), MODEL)
-    ] = None,
+    depth: Annotated[int | None, option("L", "Number of layers.  [default: 3]", whole(MAX_DEPTH), MODEL)] = None,
     relay: Annotated[
-        Any, option("--relay", "X[,X...]|equal|different", "Numbers, or symbols such as a,b.", _values, MODEL)
+        Any, option("X[,X...]|equal|different", "Numbers, or symbols such as a,b.", _values, MODEL)
     ] = "equal",
-    residual: Annotated[Any, option("--residual", "X[,X...]|equal|different", "Likewise.", _values, MODEL)] = 1,
-    position: Annotated[
-        Any, option("--position", "X[,X...]|equal|different", "Numbers above -1, or symbols.", _values, MODEL)
-    ] = 0,
-    order: Annotated[int, option("--order", "K", "Order of the series in 1/log t.", whole(64), OUTPUT)] = 3,
-    steps: Annotated[bool, flag("--steps", "Show how it follows, step by step.", OUTPUT)] = False,
+    residual: Annotated[Any, option("X[,X...]|equal|different", "Likewise.", _values, MODEL)] = 1,
+    position: Annotated[Any, option("X[,X...]|equal|different", "Numbers above -1, or symbols.", _values, MODEL)] = 0,
+    order: Annotated[int, option("K", "Order of the series in 1/log t.", whole(64), OUTPUT)] = 3,
+    steps: Annotated[bool, flag("Show how it follows, step by step.", OUTPUT)] = False,
     latex: Annotated[
-        bool, flag("--latex", "Print LaTeX in lines that fit a page (needs amsmath); with --json, add it.", OUTPUT)
+        bool, flag("Print LaTeX in lines that fit a page (needs amsmath); with --json, add it.", OUTPUT)
     ] = False,
-    document: Annotated[bool, flag("--document", "Print a whole LaTeX document, for pdflatex.", OUTPUT)] = False,
+    document: Annotated[bool, flag("Print a whole LaTeX document, for pdflatex.", OUTPUT)] = False,
     json: Json = False,
 ) -> None:
     """Derive the closed form of D(t).

@@ -22,19 +22,18 @@ FIGURE, MOST_SEEDS = "training.png", 10**4  # more would take months
 
 
 def train(
-    text: Annotated[str, option("TEXT", "TEXT", "A text file, or english: the documentation that comes with Python.")],
+    text: Annotated[str, option("TEXT", "A text file, or english: the documentation that comes with Python.")],
     /,
     *,
-    out: Annotated[Path, option("--out", "DIR", "Folder for weights, curves, exponents, figure.", folder, OUTPUT)],
+    out: Annotated[Path, option("DIR", "Folder for weights, curves, exponents, figure.", folder, OUTPUT)],
     arms: Annotated[
         bool,
-        flag("--arms", "Train plainly and with the bias; measure the plain training with and without it.", TRAINING),
+        flag("Train plainly and with the bias; measure the plain training with and without it.", TRAINING),
     ] = False,
     bias: BiasOptions = BiasOptions(),
     preset: Annotated[
         str,
         option(
-            "--preset",
             "NAME",
             "standard: some ten minutes a training.  units: tokens beyond bytes, rotary positions.  quick: seconds.",
             group=TRAINING,
@@ -53,13 +52,11 @@ def train(
             group=TRAINING,
         ),
     ] = None,
-    seeds: Annotated[int, option("--seeds", "N", "Trainings, one for each seed.", whole(MOST_SEEDS), TRAINING)] = 1,
-    seed: Annotated[int, option("--seed", "S", "The first seed.", whole(least=0), TRAINING)] = 0,
-    jobs: Annotated[int, option("--jobs", "N", "Trainings at the same time, a process each.", whole(), TRAINING)] = 2,
-    layer: Annotated[
-        int | None, option("--layer", "L", "Layer to show.  [default: the last but one]", whole(), OUTPUT)
-    ] = None,
-    resume: Annotated[bool, flag("--resume", "Go on with an interrupted experiment in DIR.", OUTPUT)] = False,
+    seeds: Annotated[int, option("N", "Trainings, one for each seed.", whole(MOST_SEEDS), TRAINING)] = 1,
+    seed: Annotated[int, option("S", "The first seed.", whole(least=0), TRAINING)] = 0,
+    jobs: Annotated[int, option("N", "Trainings at the same time, a process each.", whole(), TRAINING)] = 2,
+    layer: Annotated[int | None, option("L", "Layer to show.  [default: the last but one]", whole(), OUTPUT)] = None,
+    resume: Annotated[bool, flag("Go on with an interrupted experiment in DIR.", OUTPUT)] = False,
     printed: Printed = Printed(),
 ) -> None:
     """Train a small GPT, and measure at checkpoints how it forgets its prompt.
