@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relaymodel import fit_power_law, plotting
+import relaymodel as rm
+from relaymodel import plotting
 from relaymodel.checks import choice
 from relaymodel.cli.numbers import parts
 from relaymodel.cli.output import Listing
@@ -46,8 +47,8 @@ def columns(measured: "Measurement", name: str, layers: Sequence[int], start: fl
         table = {"prediction": [kind.replace("_", " ") for kind in kinds]}
     else:
         curves = [measured.response.profile(layer) for layer in layers]
-        fits = [fit_power_law(curve, t_min=start) for curve in curves]
-        summed = [fit_power_law(measured.response.summed(layer), t_min=start).value for layer in layers]
+        fits = [rm.fit_power_law(curve, t_min=start) for curve in curves]
+        summed = [rm.fit_power_law(measured.response.summed(layer), t_min=start).value for layer in layers]
         table = {"layer": list(layers)}
     table["alpha" if name == "next_token" else "p"] = [fit.value for fit in fits]
     table["noise_stderr"] = [fit.noise_stderr for fit in fits]
