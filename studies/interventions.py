@@ -1,13 +1,13 @@
 """What keeps a prompt on a trained model, how much, and at what cost in loss on the continuation.
 
 `python -m studies interventions MODEL --store FOLDER --out docs/interventions.csv` measures SmolLM2-135M, pairs of
-64 + 1024 tokens of English, under biases, rules of the prompt's share, and reminders, and compares two predictions:
+64 + 512 tokens of English, under biases, rules of the prompt's share, and reminders, and compares two predictions:
 
 - the exact model: depth, relay and recency fitted to the distances without intervention, then simulated under it;
 - superposition (THEORY section 7), for reminders: D of a prompt of p tokens at position n read off the same curve as
   that of P at nP/p, and sources added up.
 
-What is kept is the distance at t from 512 on relative to that without intervention; the cost is the rise of the loss,
+What is kept is the distance in the later half relative to that without intervention; the cost is the rise of the loss,
 in nats a token, on the same tokens of text.
 """
 
@@ -48,19 +48,23 @@ def interventions(prompt):
 
 
 def superposed(curve, prompt, t, schedule):
-    """Return the distance at t, (T,), of prompt and reminders, from the plain curve alone."""
+    """Return the distance at t, (T,), of prompt and reminders, from the plain curve alone, its noise averaged."""
+    edges = np.geomspace(1, curve.t[-1] + 1, int(np.log(curve.t[-1]) / 0.25))
+    bins = np.digitize(curve.t, edges)
+    places, logs = (
+        np.array([x[bins == i].mean() for i in np.unique(bins)]) for x in map(np.log, (curve.t, curve.distance))
+    )
 
     def K(n, p):
-        """D of p tokens at position n, in the units of D(1); before the first token it is that of the first."""
-        at = np.maximum(prompt * (n / p - 1), 1.0)
-        return np.exp(np.interp(np.log(at), np.log(curve.t), np.log(curve.distance)))
+        """D of p tokens at position n; before the first token it is that of the first."""
+        return np.exp(np.interp(np.log(np.maximum(prompt * (n / p - 1), 1.0)), places, logs))
 
     n = prompt + t
     total = K(n, prompt)
     for start, stop in schedule.intervals(int(t[-1])):
         behind = t > stop
         total[behind] += K(n[behind], prompt + stop) - K(n[behind], prompt + start - 1)
-    return total
+    return total, K(n, prompt)
 
 
 def kept(t, values, plain_t, plain, first):
@@ -106,10 +110,9 @@ def rows_of(found, layers, prompt, first):
                 "pairs": len(each),
             }
             if "reminders" in options:
-                row["superposition"] = kept(
-                    t, superposed(usual, prompt, t, options["reminders"]), usual.t, usual.distance, first
-                )
-            yield {key: round(v, 4) if isinstance(v, float) else v for key, v in row.items()}
+                total, alone = superposed(usual, prompt, t, options["reminders"])
+                row["superposition"] = kept(t, total, t, alone, first)
+            yield {key: round(float(v), 4) if isinstance(v, float) else v for key, v in row.items()}
 
 
 def taste(folder):
@@ -121,7 +124,7 @@ def add_options(parser):
     parser.add_argument("model")
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 3, "measured": 3, "prompt": 64, "steps": 1024}.items():
+    for name, default in {"pairs": 3, "measured": 3, "prompt": 64, "steps": 512}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
 
 
