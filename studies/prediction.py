@@ -1,7 +1,7 @@
 """How far the exact model predicts a trained network: from its attention and weights, and fitted without a bias.
 
 `python -m studies prediction MODEL --store FOLDER --out docs/prediction.csv`, where FOLDER is what
-`python -m studies trained_model` left, whose distances it reads; two pairs are run again for their attention.
+the study trained_model left, whose distances it reads; two pairs are run again for their attention.
 Predictions of D at late t, and of the exponents under biases:
 
 - read: each layer's mean profile of attention by relative position, fitted by beta heads (THEORY section 10), with
