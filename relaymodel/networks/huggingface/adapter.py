@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from immutabledict import immutabledict
 
-from relaymodel.checks import as_text, sampling, token_ids
+from relaymodel.checks import as_text, positive_integer, sampling, token_ids
 from relaymodel.networks.huggingface.attention import row_watch
 from relaymodel.networks.huggingface.bias import NAME, bias_hook
 from relaymodel.networks.huggingface.build import find_blocks, smallest_model, windows
@@ -18,6 +18,7 @@ from relaymodel.networks.huggingface.libraries import Enough, heavy, torch_seed,
 from relaymodel.networks.huggingface.precision import coarsest
 from relaymodel.networks.huggingface.response import derivatives
 from relaymodel.networks.huggingface.shares import share_rule
+from relaymodel.networks.protocol.network import as_array
 from relaymodel.networks.protocol.rounding import SINGLE
 from relaymodel.simulation.share import PromptShares
 
@@ -53,6 +54,9 @@ class HuggingFaceNetwork:
         Its tokenizer; None: only token ids can be measured.
     provenance
         Facts about it.
+    chunk
+        Tokens that are run at once; keys and values of those before are kept, so that memory grows linearly with the
+        text, and states agree with those of one pass within rounding.  None: a text in one pass.
 
     Raises
     ------
@@ -72,8 +76,16 @@ class HuggingFaceNetwork:
     2
     """
 
-    def __init__(self, model: Any, tokenizer: Any = None, provenance: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        provenance: Mapping[str, str] | None = None,
+        *,
+        chunk: int | None = None,
+    ) -> None:
         torch = heavy("torch")
+        self.chunk: int | None = None
         if not isinstance(model, heavy("transformers").PreTrainedModel):
             raise TypeError(f"model must be a transformers PreTrainedModel, got {type(model).__name__}")
         self.model, self.tokenizer = model.eval(), tokenizer
@@ -84,8 +96,12 @@ class HuggingFaceNetwork:
         self._blocks = find_blocks(model, getattr(text, "decoder_layers", None) or text.num_hidden_layers)
         self._body = smallest_model(model, self._blocks)
         shown: list[tuple[int, Any]] = []
+
+        def keep(layer: int, states: Any) -> None:
+            shown.append((layer, as_array(states)))
+
         parameters = list(self._blocks.parameters())
-        narrow = coarsest(parameters, len(TRIAL), lambda: self.observe(TRIAL, lambda *seen: shown.append(seen)))
+        narrow = coarsest(parameters, len(TRIAL), lambda: self.observe(TRIAL, keep))
         self._spacing = float(torch.finfo(narrow).eps)
         self._check(shown)
         self._head_obeys: bool | None = None  # not tried yet
@@ -103,6 +119,11 @@ class HuggingFaceNetwork:
             facts["sliding window"] = f"{self.window} keys in every layer"
         elif self._windows:
             facts["sliding window"] = f"in {len(self._windows)} of {self.depth} layers"
+        known = inspect.signature(self._body.forward).parameters
+        self._cache = next((name for name in CACHES if name in known), "")
+        if chunk is not None:
+            self._check_pieces(shown, positive_integer("chunk", chunk))
+            facts["pieces"] = f"of {chunk} tokens"
         facts |= as_text(provenance)
         self._provenance = immutabledict(facts)
 
@@ -187,37 +208,65 @@ class HuggingFaceNetwork:
     ) -> None:
         """Run on tokens, (B, n), and call visit(layer, states) as in `Network.observe`.
 
-        The states are NumPy arrays on the model's own memory, read-only: copy what is to be kept.
+        On a processor the states are NumPy arrays on the model's own memory, read-only: copy what is to be kept.  On
+        another device they are tensors of torch, which stay there.
         """
-        torch = heavy("torch")
         ids = self._ids(tokens)
+        n = ids.shape[1]
+        step = n if self.chunk is None else min(self.chunk, n)
+        rule = share_rule(bias, n) if isinstance(bias, PromptShares) else None
+        if step < n:
+            self._demand_whole("a rule of shares", rule is not None)
+            self._demand_whole("attention", attention is not None)
+            self._demand_whole("a bias beside sliding windows", bias is not None and bool(self._windows))
+        if rule is not None and attention is not None:
+            raise ValueError("attention must be left out under a rule of shares, which changes what is read")
+        watch = None if attention is None else row_watch(attention[0], n, attention[1])
+        past: dict[str, Any] = {"use_cache": step < n}
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            add = None if bias is None or isinstance(bias, PromptShares) else bias_hook(bias, n, start, stop)
+            output = self._pass(ids[:, start:stop], visit, past, add, rule, watch, final_norm=final_norm)
+            if logits is not None:
+                here = (logits[0] >= start) & (logits[0] < stop)
+                self._show_logits(output, logits[0][here], start, logits[1])
+            if stop < n:
+                past[self._cache] = getattr(output, self._cache)
+
+    def _pass(
+        self,
+        ids: Any,
+        visit: Callable[[int, Any], object],
+        past: Any,
+        add: Any,
+        rule: Any,
+        watch: Any,
+        final_norm: bool,
+    ) -> Any:
+        """Run the body once on the next tokens of a text, show the states, and return its output."""
+        torch = heavy("torch")
 
         def show_states(layer: int, states: Any) -> None:
             while isinstance(states, (tuple, list)):
                 states = states[0]
             if states.dtype not in (torch.float32, torch.float64):
                 states = states.float()  # without loss; NumPy knows no bfloat16
-            array = states.detach().cpu().numpy()
-            array.flags.writeable = False
-            visit(layer, array)
+            shown = states.detach()
+            if shown.device.type == "cpu":
+                shown = shown.numpy()
+                shown.flags.writeable = False
+            visit(layer, shown)
 
         def before(_: Any, args: Any, kwargs: Any) -> None:
             show_states(0, args[0] if args else kwargs["hidden_states"])
 
         normed: list[Any] = []
         with ExitStack() as hooks, self._undisturbed():
-            rule = share_rule(bias, ids.shape[1]) if isinstance(bias, PromptShares) else None
-            if rule is not None:
-                if attention is not None:
-                    raise ValueError("attention must be left out under a rule of shares, which changes what is read")
-                hooks.enter_context(rule)
-            watch = None if attention is None else row_watch(attention[0], ids.shape[1], attention[1])
-            if watch is not None:
-                hooks.enter_context(watch)
+            for tool in filter(None, (rule, watch)):
+                hooks.enter_context(tool)
             for norm in self._norms() if final_norm else ():
                 hooks.callback(norm.register_forward_hook(lambda _, __, states: normed.append(states)).remove)
             hooks.callback(self._blocks[0].register_forward_pre_hook(before, with_kwargs=True).remove)
-            add = None if bias is None or isinstance(bias, PromptShares) else bias_hook(bias, ids.shape[1])
             for layer, block in enumerate(self._blocks, start=1):
 
                 def after(_: Any, __: Any, states: Any, layer: int = layer) -> None:
@@ -232,14 +281,12 @@ class HuggingFaceNetwork:
                 if add is not None:
                     hooks.callback(block.register_forward_pre_hook(add, with_kwargs=True).remove)
             # the body without the head: logits are large, and not wanted
-            output = self._body(input_ids=ids, use_cache=False)
+            output = self._body(input_ids=ids, **past)
             if rule is not None and rule.obeyed != self.depth:
                 raise ValueError(
                     f"bias must not be a rule of shares for {type(self.model).__name__}, of whose {self.depth} blocks "
                     f"{rule.obeyed} have a softmax that can be found"
                 )
-        if logits is not None:
-            self._show_logits(output, *logits)
         if final_norm:
             # what a body gives at its end may be projected once more; without a norm it is the last state
             last = normed[-1] if normed else output[0]
@@ -247,6 +294,12 @@ class HuggingFaceNetwork:
                 name = type(self._body).__name__
                 raise ValueError(f"final_norm must be left out: no norm was found behind the blocks of {name}")
             show_states(self.depth + 1, last)
+        return output
+
+    def _demand_whole(self, what: str, given: bool) -> None:
+        """Refuse what a text run in pieces does not allow."""
+        if given:
+            raise ValueError(f"chunk must be left out for {what}, which needs a text in one piece, got {self.chunk}")
 
     def respond(
         self,
@@ -262,8 +315,8 @@ class HuggingFaceNetwork:
         with self._undisturbed():
             derivatives(self._body, self._blocks, ids, masks, take, add)
 
-    def _show_logits(self, output: Any, positions: NDArray[np.int64], take: Callable[..., object]) -> None:
-        """Call take(positions, logits) with what the model's own head makes of the body's output, in pieces."""
+    def _show_logits(self, output: Any, positions: NDArray[np.int64], first: int, take: Callable[..., object]) -> None:
+        """Call take(positions, logits) with what the model's head makes of the body's output from `first` on."""
         if self._head_obeys is None:
             trial = self._ids(TRIAL)
             with self._undisturbed():
@@ -276,7 +329,7 @@ class HuggingFaceNetwork:
         for start in range(0, positions.size, LOGITS_AT_ONCE):
             some = positions[start : start + LOGITS_AT_ONCE]
             with self._undisturbed():
-                take(some, self._logits(output, some))
+                take(some, self._logits(output, some - first))
 
     def _logits(self, output: Any, positions: Any) -> Any:
         """Return the logits at some positions: the model is run with the body's output given."""
@@ -333,7 +386,9 @@ class HuggingFaceNetwork:
         """Compute without gradients, in the number format of the weights whatever is set outside."""
         torch = heavy("torch")
         # inference mode would leave tensors that training cannot use, where a model computes its angles anew
-        with torch.no_grad(), torch.autocast(self.model.device.type, enabled=False), within_memory("tokens"):
+        kind = self.model.device.type
+        narrow = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+        with torch.no_grad(), narrow, within_memory("tokens"):
             yield
 
     def _check(self, shown: list[tuple[int, Any]]) -> None:
@@ -352,6 +407,22 @@ class HuggingFaceNetwork:
             apart = np.abs(states[0, :2] - states[1, :2]).max(axis=-1)
             if np.any(apart > np.sqrt(self.precision) * size):
                 raise ValueError(f"model must be causal, but its states at layer {layer} depend on later tokens")
+
+    def _check_pieces(self, whole: list[tuple[int, Any]], chunk: int) -> None:
+        """Set `chunk`; raise `ValueError` unless states of TRIAL in two pieces are those of one pass."""
+        pieces: list[list[Any]] = [[] for _ in whole]
+        if self._cache:
+            self.chunk = 2
+            self.observe(TRIAL, lambda layer, states: pieces[layer].append(as_array(states)))
+        for (layer, states), parts in zip(whole, pieces, strict=True):
+            joined = np.concatenate(parts, axis=1) if parts else np.zeros_like(states)
+            size = np.linalg.norm(states)
+            if joined.shape != states.shape or np.linalg.norm(joined - states) > BATCH_ROUNDING * self.precision * size:
+                raise ValueError(
+                    f"chunk must be left out for {type(self.model).__name__}, whose states at layer {layer} differ "
+                    "when keys and values of a beginning are kept"
+                )
+        self.chunk = chunk
 
     def _ids(self, tokens: ArrayLike) -> Any:
         return heavy("torch").tensor(token_ids(tokens, self.vocabulary), device=self.model.device)

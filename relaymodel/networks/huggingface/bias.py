@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 NAME = "attention_mask"
 
 
-def bias_hook(bias: ArrayLike, n: int) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
+def bias_hook(
+    bias: ArrayLike, n: int, start: int = 0, stop: int | None = None
+) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]:
     """Return a forward pre-hook for blocks that adds the bias, (n, k), to their mask for the first k keys.
 
-    The model makes its own masks, so that windows stay; no mask is a causal one, a boolean one says what is seen.
+    The model makes its own masks, so that windows stay; no mask is a causal one, a boolean one says what is seen.  In
+    a pass over a piece of a text, the queries are those from `start` to `stop`, and the keys all up to there.
 
     Raises `ValueError` for a bias of another shape or not finite and, when the hook runs, for a block without a mask
-    of shape (batch, heads, n, n).
+    of shape (batch, heads, queries, keys).
     """
     torch = heavy("torch")
     added = np.asarray(bias, dtype=np.float64)
@@ -31,7 +34,9 @@ def bias_hook(bias: ArrayLike, n: int) -> Callable[[Any, tuple[Any, ...], dict[s
         raise ValueError(f"bias must have shape (n, k) with n = {n} and k <= n, got {added.shape}")
     if not np.all(np.isfinite(added)):
         raise ValueError("bias must be finite, got NaN or infinite entries")
-    values = torch.tensor(np.ascontiguousarray(added))
+    m = n if stop is None else stop  # keys
+    q = m - start
+    values = torch.tensor(np.ascontiguousarray(added[start:m, :m]))
     made: dict[int, tuple[Any, Any]] = {}  # blocks share masks; the old one is kept, so that its id stays its own
 
     def biased(mask: Any, states: Any) -> Any:
@@ -39,10 +44,10 @@ def bias_hook(bias: ArrayLike, n: int) -> Callable[[Any, tuple[Any, ...], dict[s
             return made[id(mask)][1]
         old = mask
         if old is None:
-            old = torch.ones((1, 1, n, n), dtype=torch.bool, device=states.device).tril()
-        if not isinstance(old, torch.Tensor) or old.ndim != 4 or old.shape[2] != n or old.shape[3] < n:
+            old = torch.ones((1, 1, q, m), dtype=torch.bool, device=states.device).tril(start)
+        if not isinstance(old, torch.Tensor) or old.ndim != 4 or old.shape[2] != q or old.shape[3] < m:
             shape = tuple(old.shape) if isinstance(old, torch.Tensor) else type(old).__name__
-            raise ValueError(f"bias must be added to a mask of shape (batch, heads, {n}, {n}), and a block has {shape}")
+            raise ValueError(f"bias must be added to a mask of shape (batch, heads, {q}, {m}), and a block has {shape}")
         if old.dtype == torch.bool:
             hidden = torch.finfo(states.dtype).min
             new = torch.zeros(old.shape, dtype=states.dtype, device=old.device).masked_fill_(~old, hidden)

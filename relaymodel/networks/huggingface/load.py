@@ -24,6 +24,7 @@ def load(
     context: int | None = None,
     dtype: str = "float32",
     device: str = "cpu",
+    chunk: int | None = None,
 ) -> HuggingFaceNetwork:
     """Load a causal model of the transformers library.
 
@@ -41,7 +42,9 @@ def load(
     dtype
         "float32", "float64", or, at the price of a wrong exponent, "bfloat16" or "float16" (see `measure`).
     device
-        Where to run, such as "cpu" or "cuda".
+        Where to run, such as "cpu" or "cuda"; states stay there, distances are reduced there.
+    chunk
+        Tokens that are run at once, for long texts (see `HuggingFaceNetwork`); None: a text in one pass.
 
     Raises
     ------
@@ -124,7 +127,7 @@ def load(
         tokenizer, problem = _tokenizer(where)
         if problem is not None:
             facts["tokenizer"] = f"none ({problem})"
-        network = HuggingFaceNetwork(built.to(device), tokenizer, facts)
+        network = HuggingFaceNetwork(built.to(device), tokenizer, facts, chunk=chunk)
     if context is not None and network.context != context:
         raise ValueError(
             f"context must be left out for {built.config.model_type}, whose positions cannot be set, got {context}"

@@ -73,6 +73,7 @@ class Network(Protocol):
 
         Layer 0 is the embedding, layer l what block l gives, layer depth + 1, if `final_norm`, the last one after the
         final norm.  A long text may be shown in pieces: visit(layer, states) once for each, in the order of the tokens.
+        States are NumPy arrays, or tensors of torch on another device, where `measure` reduces them to distances.
         `bias`, (n, k), is added to the logits of the n queries for the first k keys, in every layer; with
         `PromptShares` these keys get, in every head, the share that its rule gives them.
 
@@ -87,3 +88,8 @@ class Network(Protocol):
         derivative of the states of the first text, (n, width), along (x[1] - x[0]) where the mask is true.
         """
         ...
+
+
+def as_array(states: Any) -> States:
+    """Return states that were shown as a NumPy array: tensors of torch come from their device."""
+    return states if isinstance(states, np.ndarray) else np.asarray(states.cpu())

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import show
+from relaymodel.networks.protocol.network import as_array
 from relaymodel.networks.protocol.rounding import SINGLE, rounding
 from relaymodel.simulation.share import Lifted, PromptShares
 
@@ -38,7 +39,9 @@ def check_bias(network: Network, *, rule: bool = False) -> None:
         bias: Array | PromptShares | None = None if strength is None else np.array([[0.0]] + [[strength]] * 3)
         if rule and strength is not None:
             bias = PromptShares(Lifted(strength), 1)
-        network.observe(tokens, lambda layer, states: shown.append(states.copy()) if layer else None, bias=bias)
+        network.observe(
+            tokens, lambda layer, states: shown.append(as_array(states).copy()) if layer else None, bias=bias
+        )
         return np.stack(shown).astype(np.float64)  # (depth, 2, 4, width)
 
     def gap(x: Array, y: Array) -> float:
