@@ -10,7 +10,7 @@ import studies
 
 ROOT = Path(__file__).parent.parent
 STUDIES = studies.studies()
-TORCH = {"trained_model", "checkpoint_biases", "instruments"}
+TORCH = {"trained_model", "checkpoint_biases", "instruments", "interventions", "prediction"}
 COMMAND = re.compile(r"python -m studies ([^`\n]+)")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").glob("*.py"))]
 

@@ -7,6 +7,7 @@ from scipy.special import expit, logit
 from relaymodel import Layer, RelayModel
 from relaymodel.model import Head
 from relaymodel.simulation import ClampedShare, ConstantShare, SplitSoftmax, simulate
+from relaymodel.simulation.share import PromptShares
 from tests.simulation.cases import every
 
 MODEL = RelayModel(
@@ -53,6 +54,14 @@ def test_uniform_heads_are_those_of_the_bias_that_a_rule_stands_for():
     model = RelayModel.uniform(64, 6, 0.5)
     held, clamped = (simulate(model, 500, bias=bias).distance for bias in (ConstantShare(0.3), ClampedShare(0.3)))
     np.testing.assert_allclose(held, clamped, rtol=1e-13)
+
+
+def test_factors_keep_the_sum_and_leave_alone_what_is_not_shared():
+    inside, outside = np.array([0.3, 2.0, 0.0, 0.7]), np.array([0.7, 6.0, 1.0, 0.0])
+    first, other = PromptShares(SplitSoftmax(0.5), 4).factors(inside, outside)
+    np.testing.assert_allclose(inside * first + outside * other, inside + outside, rtol=1e-13)
+    np.testing.assert_allclose((inside * first)[:2], [0.3**0.5, 8 * 0.25**0.5], rtol=1e-13)
+    assert (first[2], other[2], first[3], other[3]) == (1, 1, 1, 1)
 
 
 def test_shares_of_any_size():
