@@ -32,7 +32,7 @@ def taste(folder):
     trained = folder / "training"
     recipe = Recipe(depth=2, width=32, heads=2, context=128, prompt=16, steps=2, batch=1, checkpoints=1, pairs=2)
     train(english(), trained, recipe=recipe, seeds=2)
-    return [str(trained), "--out", str(folder / "biases.csv")]
+    return [str(trained), "--steps", "2", "--out", str(folder / "biases.csv")]
 
 
 def add_options(parser):
