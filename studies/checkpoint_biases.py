@@ -17,7 +17,7 @@ from relaymodel.networks.training.text import split
 from relaymodel.simulation import ConstantShare, PromptBias
 from studies import tables
 
-MAKES = "docs/training/biases.csv"
+MAKES = "docs/training/biases.csv, docs/training/biases_units.csv"
 STEPS = 5  # checkpoints, equally far apart in the list of those there are, unless the options name them
 
 
