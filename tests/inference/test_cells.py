@@ -88,8 +88,8 @@ class TestExtremes:
         assert fit_power_law(curve).value == 0
         assert estimate_exponent(curve).value.tolist() == [0.0] * 41
 
-    @pytest.mark.parametrize("where", [0, 7, 30, 59])
-    @pytest.mark.parametrize("factor", [30.0, 1e4, 1e12])
+    @pytest.mark.parametrize("where", [0, 30, 59])
+    @pytest.mark.parametrize("factor", [30.0, 1e12])
     def test_one_point_with_a_huge_error_does_not_ruin_the_rest(self, rng, where, factor):
         t = np.geomspace(16, 1e4, 60)
         D = t**-0.6 * np.exp(0.02 * rng.standard_normal(60))

@@ -180,14 +180,12 @@ def test_first_tokens_have_a_larger_sigma_and_late_ones_that_of_the_forward_pass
 # ------------------------------------------------------------------ networks that are run
 
 CASES = {
-    "gpt2": (GPT2, 16),
     "llama": (LLAMA, 64),
     "no mlp, strong logits": (BARE | {"query": 14.0}, 32),
     "short prompt": (GPT2, 2),
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kinds", "P"), CASES.values(), ids=CASES)
 def test_prediction_is_what_networks_do(rng, kinds, P):
     """Ten networks, two pairs each, in root mean squares: that is what the prediction is.
