@@ -44,11 +44,11 @@ def after_attention(
     N, d = x.shape[1:]
     largest = [float(np.sqrt(np.einsum("rhnd,rhnd->rhn", z, z)).max()) for z in (heads.query, heads.key, heads.value)]
     Q, K, V = largest
-    shift = 0.0 if block.attention_shift is None else frobenius(block.attention_shift)
-    size = float(np.max(np.linalg.norm(x, axis=-1) / low)) * float(np.max(np.abs(block.attention_gain))) + shift
+    size = float(np.max(np.linalg.norm(x, axis=-1) / low)) * float(np.max(np.abs(block.attention_gain)))
+    size += frobenius(block.attention_shift)
     turned = 8 * UNIT * (N + 4) if rotary else 0.0  # angles are products of positions and frequencies
     off = [
-        4 * gamma(d) * (size * frobenius(matrix) + (0.0 if bias is None else frobenius(bias))) + turned * z
+        4 * gamma(d) * (size * frobenius(matrix) + frobenius(bias)) + turned * z
         for matrix, bias, z in zip(
             (block.query, block.key, block.value),
             (block.query_bias, block.key_bias, block.value_bias),
@@ -62,29 +62,26 @@ def after_attention(
     mixing = gamma(2 * N + block.output.shape[0]) * V
     fresh = outputs * (4 * logits * V + off[2] + mixing) + gamma(4) * np.linalg.norm(x, axis=-1)
     fresh = fresh + SMALLEST_SAFE * (1 + outputs)  # for what underflows
-    bias = 0.0 if block.output_bias is None else frobenius(block.output_bias)
     change = float(moved.max()) * max(1.0, (Q * max(norms.key) + K * max(norms.query)) / heads.scale) + logits
     if not change < SMALL_CHANGE:
         return np.full_like(error, math.inf)
-    return np.asarray(
-        HIGHER * (error + moved * own + relayed + fresh * (1 + gamma(4)) + gamma(4) * (outputs * V + bias))
-    )
+    bias = gamma(4) * (outputs * V + frobenius(block.output_bias))
+    return np.asarray(HIGHER * (error + moved * own + relayed + fresh * (1 + gamma(4)) + bias))
 
 
 def after_mlp(block: Block, gain: Array, y: Array, low: Array, error: Array) -> Array:
     """Return bounds on the errors behind the MLP, (2, N), from those before it; `gain`, (2, N), is 1 + mu."""
     if block.up is None or block.down is None or block.mlp_gain is None:
         return error
-    shift = 0.0 if block.mlp_shift is None else frobenius(block.mlp_shift)
-    size = np.linalg.norm(y, axis=-1) / low * float(np.max(np.abs(block.mlp_gain))) + shift
+    size = np.linalg.norm(y, axis=-1) / low * float(np.max(np.abs(block.mlp_gain)))
+    size = size + frobenius(block.mlp_shift)
     inner = np.ones_like(size)
     for matrix, bias in ((block.up, block.up_bias), (block.gate, block.gate_bias)):
         if matrix is not None:
-            inner = inner * (size * frobenius(matrix) + (0.0 if bias is None else frobenius(bias)))
+            inner = inner * (size * frobenius(matrix) + frobenius(bias))
     down = frobenius(block.down)
-    bias_size = 0.0 if block.down_bias is None else frobenius(block.down_bias)
     fresh = (16 * gamma(len(block.mlp_gain)) + gamma(len(block.down))) * down * inner
-    fresh = fresh + gamma(4) * (np.linalg.norm(y, axis=-1) + down * inner + bias_size)
+    fresh = fresh + gamma(4) * (np.linalg.norm(y, axis=-1) + down * inner + frobenius(block.down_bias))
     fresh = fresh + SMALLEST_SAFE * (1 + down)
     if not float(np.max(error / low)) < SMALL_CHANGE:
         return np.full_like(error, math.inf)

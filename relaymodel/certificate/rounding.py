@@ -74,13 +74,13 @@ def _exponent(array: Array) -> int:
     return math.frexp(float(np.max(np.abs(array), initial=0.0)))[1]
 
 
-def frobenius(matrix: Array) -> float:
-    """Return an upper bound on the root of the sum of squares, whatever the size of the entries.
+def frobenius(matrix: Array | None) -> float:
+    """Return an upper bound on the root of the sum of squares, whatever the size of the entries; None stands for zeros.
 
     >>> frobenius(np.array([3e-200, 4e-200])) / 5e-200 - 1 < 1e-12
     True
     """
-    if not np.any(matrix):
+    if matrix is None or not np.any(matrix):
         return 0.0
     if not np.all(np.isfinite(matrix)):
         return math.inf
