@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relaymodel.report.claims.evidence import CONTRADICTED
-from relaymodel.report.evidence import ROWS, rates, scaling, tokens
+from relaymodel.report.evidence import ROWS, networks, rates, scaling, tokens
 from relaymodel.report.evidence.row import number
 
 QUICK = ("masks", "dead_zone", "scaled_softmax", "llama", "critical", "precision")
@@ -57,3 +57,37 @@ def test_bf16_rounds_as_bf16_does():
     bits = x.view(np.uint32).astype(np.uint64)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
     np.testing.assert_array_equal(rates.bf16(x.astype(float)), rounded)
+
+
+RESPONSES = ("response p", "response summed, aligned", "distance of the same pairs")
+
+
+@pytest.mark.parametrize(
+    ("trained", "at_last", "agree"), [(0.6, "reversed", True), (0.4, "reversed", False), (0.6, "stopped", False)]
+)
+def test_stored_measurements_decide(tmp_path, trained, at_last, agree):
+    """Tables as the studies write them, with numbers that the published ranges hold, or do not."""
+    columns = "alpha_16,stderr_16,alpha_64,stderr_64,verdict"
+    model = [
+        f"{name},0,{layer},{value},.01,.5,.01,decaying,8"
+        for name, value in (("trained", trained), ("untrained", 0.3))
+        for layer in (15, 30)
+    ]
+    found = [(0, "none", "decaying"), (0, "strength 4", "stopped"), (9, "none", "decaying"), (9, "strength 4", at_last)]
+    checkpoints = [f"{step},{bias},5,.4,.01,.4,.01,{said},3" for step, bias, said in found]
+    (tmp_path / "training").mkdir()
+    (tmp_path / "smollm2.csv").write_text("\n".join([f"weights,bias,layer,{columns},pairs", *model]))
+    (tmp_path / "training" / "biases.csv").write_text("\n".join([f"step,bias,layer,{columns},seeds", *checkpoints]))
+    assert networks.exponents(tmp_path).holds == agree
+
+
+@pytest.mark.parametrize(("p", "agree"), [(0.8, True), (0.5, False)])
+def test_stored_responses_decide(tmp_path, p, agree):
+    lines = [
+        f'{name},"{what}, layer {layer}",{value},.01'
+        for name, value in (("trained", p), ("untrained", 0.1))
+        for what in RESPONSES
+        for layer in (15, 30)
+    ]
+    (tmp_path / "instruments.csv").write_text("\n".join(["# about: x", "weights,quantity,value,stderr", *lines]))
+    assert networks.responses(tmp_path).holds == agree

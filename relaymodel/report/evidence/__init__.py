@@ -4,6 +4,7 @@
 """
 
 # isort: off
+import relaymodel.report.evidence.networks
 import relaymodel.report.evidence.tokens
 import relaymodel.report.evidence.scaling
 import relaymodel.report.evidence.distance
