@@ -11,7 +11,7 @@ from relaymodel.report.claim import Verdict, Workspace, claim, literal
 
 SIGMAS = 2
 STATED = 4
-"""The strength that the claim of a reversal is about: the weakest that reversed a training while it was explored."""
+"""The strength that the claim of a reversal is about, as it was seen while the trainings were explored."""
 BIASES_FILE = "biases.csv"
 NEAR_ZERO = 0.15
 """Of a decay that the bias has stopped: with strength 1 the relay model itself leaves about 0.1 in windows of t/P."""
