@@ -66,7 +66,6 @@ OBJECTS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (r"\bLayer\(([^()]*)\)?", lambda found: f"({found[1].replace('=', ' ')})"),
     (r", got RelayModel\(.*", lambda _: ""),
     (r"^model\b", lambda _: "the model"),
-    (r"^--prompt \+ steps\b", lambda _: "--prompt + --t-max"),
 )
 """Objects of the package as it shows them in an error, and what stands for them on the command line."""
 
@@ -192,8 +191,11 @@ def _as_typed(message: str, arguments: Sequence[str]) -> str:
         named = (f"--{found[0].replace('_', '-')}", *RENAMED.get(found[0], ()))
         return next((name for name in named if name in options), found[0])
 
-    names = r"^\w+(?= (?:must|needs)\b| \+)|(?<![\w.-])(?:[a-z]+(?= = )|[a-z]+_[a-z]+\b|(?<=pass )[a-z]+(?==))"
-    message = re.sub(names, typed, message)
+    begin = re.match(r"(?:\w+(?:, | or | \+ ))*\w+(?= (?:must|needs)\b)", message)
+    end = begin.end() if begin else 0
+    first = re.sub(r"\w+", typed, message[:end])
+    rest = re.sub(r"(?<![\w.-])(?:[a-z]+(?= = )|[a-z]+_[a-z]+\b|(?<=pass )[a-z]+(?==))", typed, message[end:])
+    message = first + rest
     for pattern, words in OBJECTS:
         message = re.sub(pattern, words, message)
     return message

@@ -11,7 +11,7 @@ import numpy as np
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import Number
-from relaymodel.cli.models import described, drawn, heading
+from relaymodel.cli.models import demand_time, described, drawn, heading
 from relaymodel.cli.numbers import number, text, whole
 from relaymodel.cli.options import CONTROL, GridOptions, ModelOptions, option, options
 from relaymodel.cli.output import Draw, Listing, Output
@@ -159,6 +159,7 @@ def _simulated(model: RelayModel, times: list[int], bias: "Bias", schedule: "Rem
     """Return what a bias and reminders do together."""
     from relaymodel.simulation import Simulation
 
+    demand_time(model, max(times))
     simulation = Simulation(model, bias=bias, reminders=schedule)
     reached, D = simulation.advance(max(times), samples=sorted(set(times)), progress=True)
     at = dict(zip(reached.tolist(), D.tolist(), strict=True))

@@ -23,6 +23,7 @@ NUMPY = "untrained-numpy"
 ENGLISH = "english"
 NETWORK_WIDTH, HEADS = 256, 8  # of the NumPy network: seconds a pair, and wide enough for its exponents to be typical
 SPEED = 5e9  # floating-point operations a second, about: single rows and exponentials are among them
+MUCH = 4e9  # bytes; less need not be said
 PATIENCE = 30.0  # seconds of work about which nothing need be said
 TIME_UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))  # seconds
 LONGEST_LIST = 10**6  # beyond, memory ends before patience
@@ -99,6 +100,8 @@ class NetworkOptions:
             shape = Architecture(self.depth or 12, NETWORK_WIDTH, HEADS, vocabulary=256, context=length)
             need = 8 * shape.parameters + shape.memory(length)
             demand_memory("--t-max, --prompt or --depth", need, f"a network of {shape.depth} layers on {length} tokens")
+            if need > MUCH:
+                say(f"relaymodel: this takes about {need / 1e9:.0f} GB of memory", file=sys.stderr)
             return Transformer.random(shape, np.random.default_rng(self.seed))
         from relaymodel.networks.huggingface import load
 

@@ -113,7 +113,7 @@ def simulate(
         named = ",".join(map(str, grid.t or times))
         raise ValueError(f"--t must be at least two different whole numbers for a simulation, got {named}")
     steps, every = int(times[-1]), grid.t is None and grid.points is None
-    _demand_time(relay, steps)
+    demand_time(relay, steps)
     curve = rm.simulate(relay, steps, samples=64 if every else times, progress=True)
     exact = abs(rm.influence(relay, curve.t))
     columns = {
@@ -137,7 +137,7 @@ def simulate(
     )
 
 
-def _demand_time(model: RelayModel, steps: int) -> None:
+def demand_time(model: RelayModel, steps: int) -> None:
     """Refuse a simulation of hours, from the speed of one chunk."""
     from relaymodel.simulation import expected_seconds
 

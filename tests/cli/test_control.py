@@ -86,6 +86,7 @@ def test_command_writes_files(run, tmp_path):
         ("--hold 1e9", "--hold must be positive and at most f(1)"),
         ("--relay 0", "relaying layer"),
         ("--bias x", "--bias must be a number"),
+        ("--bias 1 --every 64 --length 8 --t-max 1e15", "--t-max must be smaller: simulating 1e+15 tokens would take"),
         ("--hold 1 --horizon 9 --t-max 10 --plot a.png", "--plot must be left out where there is no control to draw"),
         ("--t 5 --plot a.png", "at least two different t"),
     ],
