@@ -76,7 +76,7 @@ def test_stored_measurements_decide(tmp_path, trained, at_last, agree):
     found = [(0, "none", "decaying"), (0, "strength 4", "stopped"), (9, "none", "decaying"), (9, "strength 4", at_last)]
     checkpoints = [f"{step},{bias},5,.4,.01,.4,.01,{said},3" for step, bias, said in found]
     (tmp_path / "training").mkdir()
-    (tmp_path / "smollm2.csv").write_text("\n".join([f"weights,bias,layer,{columns},pairs", *model]))
+    (tmp_path / "smollm2_biases.csv").write_text("\n".join([f"weights,bias,layer,{columns},pairs", *model]))
     (tmp_path / "training" / "biases.csv").write_text("\n".join([f"step,bias,layer,{columns},seeds", *checkpoints]))
     assert networks.exponents(tmp_path).holds == agree
 

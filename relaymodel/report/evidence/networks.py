@@ -10,7 +10,7 @@ from relaymodel.exact import influence, local_exponent
 from relaymodel.model import RelayModel
 from relaymodel.report.evidence.row import Outcome, PublishedNumber, published
 
-MODEL_TABLE, BIAS_TABLE, RESPONSE_TABLE = "smollm2.csv", "training/biases.csv", "instruments.csv"
+MODEL_TABLE, BIAS_TABLE, RESPONSE_TABLE = "smollm2_biases.csv", "training/biases.csv", "instruments.csv"
 COMPARED_LAYERS = (15, 30)
 
 
