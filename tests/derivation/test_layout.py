@@ -75,3 +75,11 @@ def test_short_formulas_stay_as_they_are():
     assert broken("D = P + t") == ["D = P + t"]
     with pytest.raises(ValueError, match="balanced"):
         broken(r"\frac{" + "a + " * 40)
+
+
+def test_an_opened_bracket_keeps_its_power():
+    names = [f"a_{{{k}}}" for k in range(10)]
+    lines = broken(rf"D = 2 \left({' + '.join(names * 3)}\right)^{{2}}")
+    assert len(lines) > 1
+    at = {f"a{k}": k + 1 for k in range(10)}
+    assert value(" ".join(lines).removeprefix("D = "), at) == pytest.approx(2 * (3 * 55) ** 2)
