@@ -159,16 +159,17 @@ class NextTokenRecorder:
     def _compare(self, t: NDArray[np.int64], logits: Any) -> None:
         xp = sys.modules[type(logits).__module__.partition(".")[0]]  # the states may be on another device
         x = xp.asarray(logits, dtype=xp.float64)
-        spread = xp.sqrt(xp.abs(xp.einsum("rtv,rtv->rt", x, x) / x.shape[-1] - x.mean(-1) ** 2).mean(0))
+        spread = xp.sqrt(xp.abs((x * x).mean(-1) - x.mean(-1) ** 2).mean(0))
         x = x - xp.amax(x, -1)[..., None]
         chances = xp.exp(x)
         total = chances.sum(-1)
         p, q = chances / total[..., None]
         d = x[1] - x[0] - xp.log(total[1] / total[0])[..., None]
-        total_variation, kl = xp.abs(p - q).sum(-1) / 2, -xp.einsum("tv,tv->t", p, d)
-        # p log 2p/(p+q) + q log 2q/(p+q), with log 2p/(p+q) = log 2 - log(1 + e^d)
-        gap = np.log(2) - xp.logaddexp(d, xp.zeros_like(d))
-        jensen_shannon = (xp.einsum("tv,tv->t", p + q, gap) + xp.einsum("tv,tv->t", q, d)) / 2
+        total_variation, kl = xp.abs(p - q).sum(-1) / 2, -(p * d).sum(-1)
+        # p log 2p/(p+q) + q log 2q/(p+q), with log 2p/(p+q) = log 2 - log(1 + e^d), whose e^d is q/p
+        less, more = xp.minimum(p, q), xp.maximum(p, q) + 1e-300  # where neither run gives a token a chance
+        gap = np.log(2) - xp.log1p(less / more) - (d + xp.abs(d)) / 2
+        jensen_shannon = ((p + q) * gap + q * d).sum(-1) / 2
         inside, ahead = t >= 1, t < self.following.size
         for row, value in ((0, total_variation), (1, jensen_shannon), (2, kl), (5, spread)):
             least = 0.0 if row < 3 else -np.inf  # rounding puts quadratic distances of equal runs on either side of 0
