@@ -34,8 +34,8 @@ def test_networks_outside_the_theorem_are_refused_by_name(rng, monkeypatch):
     with pytest.raises(ValueError, match="one pair of prompts, got 2"):
         certify(network, ([texts[0]] * 2, [texts[1]] * 2, texts[2]))
 
-    def post(self, block, x, *more):
-        return self._norm(x + self.attention(block, x, *more), block.mlp_gain, block.mlp_shift)
+    def post(self, block, x, *more, **rest):
+        return self._norm(x + self.attention(block, x, *more, **rest), block.mlp_gain, block.mlp_shift)
 
     monkeypatch.setattr(Transformer, "_block", post)
     with pytest.raises(ValueError, match="must be a pre-LN transformer .* behind block 1 differ"):
