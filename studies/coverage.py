@@ -15,14 +15,16 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from scipy.signal import lfilter
 
-from relaymodel import Curve, RelayModel, influence, local_exponent, simulate
+from relaymodel import Curve, PromptBias, RelayModel, influence, local_exponent
+from relaymodel.control import biased_influence
 from relaymodel.inference import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit, fit_power_law
 from studies import tables
 
-PROMPT, RELAY, BIAS, SIGMA = 64, 0.5, 0.5, 0.05
+PROMPT, RELAY, BIAS, RECENCY, SIGMA = 64, 0.5, 0.5, 0.3, 0.05
 LAST = 4096
+WAVE, DEPTH_OF_WAVE = 6.0, 0.1
+"""Frequency in log t, and amplitude, of the log-periodic truth."""
 DENSE = np.arange(1.0, LAST + 1)
 AT = np.array([30.0, 100.0, 400.0, 1500.0])
 
@@ -38,70 +40,104 @@ GRIDS = {
     "4096": DENSE,
     "gaps": np.concatenate([np.arange(4.0, 40), np.arange(200.0, 400, 5), np.arange(1500.0, 4000, 50)]),
     "12": _points(12),
+    "1e6": np.unique(np.rint(np.geomspace(1, 1e6, 100))),
 }
 
 
 class Truth:
-    """log D and the local exponent at t = 1..LAST, with the limit and, of a relay model, its depth and bias."""
+    """log D and the local exponent at t (T,), with the limit and, of a relay model, its depth and bias.
 
-    def __init__(self, name):
+    The limit of what does not settle is infinite.
+    """
+
+    def __init__(self, name, t=DENSE):
         self.depth = self.bias = None
-        if name == "power":
-            self.log, self.alpha, self.limit = -0.5 * np.log(DENSE), np.full(LAST, 0.5), 0.5
+        self.t, x = t, np.log(t)
+        if name in LAWS:
+            log, alpha, self.limit = LAWS[name]
+            self.log, self.alpha = log(x), alpha(x)
             return
-        if name == "biased":
+        self.limit = 1.0
+        if name == "recency":
+            model = RelayModel.uniform(PROMPT, 6, RELAY, recency=RECENCY)
+        elif name == "biased":
             self.depth, self.bias, self.limit = 6, BIAS, 1 - BIAS
             model = RelayModel.uniform(PROMPT, self.depth, RELAY)
-            curve = simulate(
-                model, LAST + 8, samples=np.arange(1, LAST + 9), bias=lambda t: BIAS * np.log1p(t / PROMPT)
-            )
-            log = np.log(curve.distance)
-            # seven points are as smooth as float64 allows
-            slope = np.convolve(log, np.array([1, -9, 45, 0, -45, 9, -1]) / 60, mode="same")
-            slope[:3] = np.gradient(log)[:3]
-            self.log, self.alpha = log[:LAST], (-DENSE * slope[:LAST])
+            # seven points are as smooth as float64 allows; the first three t have no such slope
+            step = np.maximum(1, np.floor(t / 50))
+            at = np.maximum(1, t + step * np.arange(-3, 4)[:, None])
+            logs = np.log(biased_influence(model, PromptBias(BIAS), at.ravel()).reshape(at.shape))
+            self.log, self.alpha = logs[3], t * (np.array([1, -9, 45, 0, -45, 9, -1]) @ logs) / (60 * step)
             return
-        self.depth, self.bias, self.limit = int(name.removeprefix("relay ")), 0.0, 1.0
-        model = RelayModel.uniform(PROMPT, self.depth, RELAY)
-        self.log, self.alpha = np.log(influence(model, DENSE)), local_exponent(model, DENSE)
+        else:
+            self.depth, self.bias = int(name.removeprefix("relay ")), 0.0
+            model = RelayModel.uniform(PROMPT, self.depth, RELAY)
+        self.log, self.alpha = np.log(influence(model, t)), local_exponent(model, t)
+
+    def at(self, t):
+        """Return log D and the exponent at some of its t."""
+        where = np.searchsorted(self.t, t)
+        return self.log[where], self.alpha[where]
 
 
-TRUTHS = ("power", "relay 2", "relay 6", "relay 12", "biased")
+def _sum(parts):
+    """Return a sum of powers, of c t^-a for each (c, a), as log D and exponent of log t."""
+
+    def log(x):
+        return np.log(sum(c * np.exp(-a * x) for c, a in parts))
+
+    return log, lambda x: sum(a * c * np.exp(-a * x) for c, a in parts) / np.exp(log(x))
 
 
-def correlated(rng, share, length):
-    """Noise of unit variance on t = 1..LAST, of which `share` decays as exp(-|t - t'|/length)."""
-    r = np.exp(-1 / length)
-    drive = rng.standard_normal(LAST) * np.sqrt(1 - r * r)
-    drive[0] = rng.standard_normal()
-    return np.sqrt(1 - share) * rng.standard_normal(LAST) + np.sqrt(share) * lfilter([1], [1, -r], drive)
+def _waved(x):
+    return np.log1p(DEPTH_OF_WAVE * np.cos(WAVE * x)) - 0.5 * x
 
 
-def fading(rng, share, length):
-    """Noise of unit variance on t = 1..LAST, of which `share` decays as exp(-|log t - log t'|/length)."""
-    x = np.log(DENSE)
-    r = np.exp(-np.diff(x, prepend=x[0] - 50) / length)
-    drive, walk = rng.standard_normal(LAST) * np.sqrt(1 - r * r), np.empty(LAST)
-    value = 0.0
-    for i in range(LAST):
-        value = walk[i] = r[i] * value + drive[i]
-    return np.sqrt(1 - share) * rng.standard_normal(LAST) + np.sqrt(share) * walk
+def _waves(x):
+    return 0.5 + WAVE * DEPTH_OF_WAVE * np.sin(WAVE * x) / (1 + DEPTH_OF_WAVE * np.cos(WAVE * x))
+
+
+LAWS = {
+    "power": (*_sum([(1, 0.5)]), 0.5),
+    "constant": (*_sum([(1, 0.5), (0.02, 0.0)]), 0.0),
+    "two powers": (*_sum([(1, 0.5), (3, 1.0)]), 0.5),
+    "log-periodic": (_waved, _waves, 0.5),
+    "stretched 0.1": (lambda x: -np.exp(0.1 * x), lambda x: 0.1 * np.exp(0.1 * x), np.inf),
+    "stretched 0.3": (lambda x: -np.exp(0.3 * x) / 8, lambda x: 0.3 * np.exp(0.3 * x) / 8, np.inf),
+}
+TRUTHS = (*LAWS, "relay 2", "relay 6", "relay 12", "biased", "recency")
+
+
+def walk(rng, x):
+    """Noise of unit variance at x (T,), with correlations exp(-|x - x'|)."""
+    r = np.exp(-np.diff(x, prepend=x[0]))
+    drive, noise, value = rng.standard_normal(x.size) * np.sqrt(1 - r * r), np.empty(x.size), rng.standard_normal()
+    for i in range(x.size):
+        value = noise[i] = r[i] * value + drive[i]
+    return noise
+
+
+def mixed(rng, share, x):
+    """Noise of unit variance of which `share` is correlated along x, and the rest white."""
+    correlated = walk(rng, x)
+    return np.sqrt(1 - share) * rng.standard_normal(x.size) + np.sqrt(share) * correlated
 
 
 NOISES = {
-    "white": lambda rng: rng.standard_normal(LAST),
-    "AR(1) 0.9": lambda rng: correlated(rng, 1.0, -1 / np.log(0.9)),
-    "80% over 30": lambda rng: correlated(rng, 0.8, 30.0),
-    "fading": lambda rng: fading(rng, 0.7, 0.25),
+    "white": lambda rng, t: rng.standard_normal(t.size),
+    "AR(1) 0.9": lambda rng, t: mixed(rng, 1.0, -np.log(0.9) * t),
+    "80% over 30": lambda rng, t: mixed(rng, 0.8, t / 30),
+    "fading": lambda rng, t: mixed(rng, 0.7, np.log(t) / 0.25),
 }
 
 
 def data_set(truth, noise, grid, number):
-    """Return a curve on a grid; the number alone seeds its noise."""
+    """Return a curve on a grid; the number alone seeds its noise, which grids within t = 1..LAST share."""
     rng = np.random.default_rng([number, zlib.crc32(noise.encode())])
-    log = truth.log + SIGMA * NOISES[noise](rng)
-    index = GRIDS[grid].astype(int) - 1
-    return Curve(GRIDS[grid], np.exp(log[index]), provenance={"prompt": str(PROMPT)})
+    t = GRIDS[grid]
+    along = DENSE if t[-1] <= LAST else t
+    wiggle = NOISES[noise](rng, along)[np.searchsorted(along, t)]
+    return Curve(t, np.exp(truth.at(t)[0] + SIGMA * wiggle), provenance={"prompt": str(PROMPT)})
 
 
 def interval(value, error):
@@ -114,7 +150,7 @@ def local(curve, truth):
     at = AT[(curve.t[0] <= AT) & (curve.t[-1] >= AT)]
     found = estimate_exponent(curve, at)
     for t, value, error in zip(at, found.alpha, found.stderr, strict=True):
-        yield f"alpha({t:.0f})", truth.alpha[int(t) - 1], interval(value, error)
+        yield f"alpha({t:.0f})", truth.at(t)[1], interval(value, error)
 
 
 def power(curve, truth):
@@ -123,18 +159,25 @@ def power(curve, truth):
     The full error of such a curve holds the drift of its exponent as well, and is far larger than that.
     """
     found = fit_power_law(curve)
-    expected = (
-        0.5 if truth.depth is None else fit_power_law(Curve(curve.t, np.exp(truth.log[curve.t.astype(int) - 1]))).alpha
-    )
-    name, error = ("power", found.stderr) if truth.depth is None else ("power, noise alone", found.noise_stderr)
+    pure = np.ptp(truth.alpha) < 1e-9
+    expected = truth.limit if pure else fit_power_law(Curve(curve.t, np.exp(truth.at(curve.t)[0]))).alpha
+    name, error = ("power", found.stderr) if pure else ("power, noise alone", found.noise_stderr)
     yield name, expected, interval(found.alpha, error)
 
 
 def limit(curve, truth):
-    """The exponent's limit."""
+    """The exponent's limit; of what does not settle, that it is refused or said to grow on; how often it is refused."""
     try:
         found = extrapolate_exponent(curve)
     except UnderdeterminedError:
+        yield "limit refused", 1.0, (1.0, 1.0, 1.0)
+        if np.isinf(truth.limit):
+            yield "limit refused or said to grow", 1.0, (1.0, 1.0, 1.0)
+        return
+    yield "limit refused", 1.0, (0.0, 0.0, 0.0)
+    if np.isinf(truth.limit):
+        said = float(not found.identified)
+        yield "limit refused or said to grow", 1.0, (said, said, said)
         return
     yield "limit", truth.limit, (found.value, found.lower, found.upper)
 
@@ -193,7 +236,7 @@ def alternatives(curve, truth):
     found["statsmodels GLSAR"] = -regressive.params[1], regressive.bse[1]
     law = fit_power_law(curve)
     found["fit_power_law"] = law.alpha, law.stderr
-    exact = Curve(part.t, np.exp(truth.log[part.t.astype(int) - 1]))
+    exact = Curve(part.t, np.exp(truth.at(part.t)[0]))
     straight = -np.polyfit(np.log(exact.t), np.log(exact.distance), 1)[0]
     own = {"fit_power_law": fit_power_law(exact).alpha}
     own |= dict.fromkeys(("np.polyfit", "statsmodels HAC", "statsmodels GLSAR"), straight)
@@ -201,7 +244,7 @@ def alternatives(curve, truth):
     for name, (value, error) in found.items():
         yield f"{name}, window", own.get(name, best), interval(value, error)
         yield f"{name}, limit", truth.limit, interval(value, error)
-    yield from (("extrapolate_exponent, limit", *rest) for _, *rest in limit(curve, truth))
+    yield from (("extrapolate_exponent, limit", *rest) for name, *rest in limit(curve, truth) if name == "limit")
 
 
 ESTIMATORS = {"local": local, "power": power, "limit": limit, "strength": strength}
@@ -221,7 +264,8 @@ def run(estimators, truths, noises, grids, sets, *, jobs=1):
 
 def _case(case):
     name, kind, noise, grid, sets = case
-    truth, found = Truth(kind), defaultdict(list)
+    along = DENSE if GRIDS[grid][-1] <= LAST else np.union1d(GRIDS[grid], AT)
+    truth, found = Truth(kind, along), defaultdict(list)
     begin = time.perf_counter()
     for number in range(sets):
         for key, expected, ends in ESTIMATORS[name](data_set(truth, noise, grid, number), truth):
@@ -251,7 +295,7 @@ def _row(truth, noise, grid, key, values, spent):
 
 def _line(row):
     return (
-        f"{row['truth']:<9} {row['noise']:<12} {row['points']:>5} {row['estimate']:<24} {row['sets']:>5} "
+        f"{row['truth']:<13} {row['noise']:<12} {row['points']:>5} {row['estimate']:<29} {row['sets']:>5} "
         f"{100 * row['coverage']:6.1f} {100 * row['below']:5.1f} {100 * row['above']:5.1f} {row['bias']:+10.4g} "
         f"{row['spread']:9.3g} {row['width']:9.3g} {row['seconds']:6.3f}"
     )
@@ -275,11 +319,11 @@ def add_options(parser):
 
 
 def main(options):
-    titles = f"{'truth':<9} {'noise':<12} {'points':>5} {'estimate':<24} {'sets':>5}"
+    titles = f"{'truth':<13} {'noise':<12} {'points':>5} {'estimate':<29} {'sets':>5}"
     print(f"{titles} cover% below above       bias    spread     width  s/set")
     rows = []
     for row in run(options.estimators, options.truths, options.noises, options.grids, options.sets, jobs=options.jobs):
         print(_line(row), flush=True)
         rows.append(row)
-    if options.csv is not None and rows:
-        tables.write(options.csv, rows)
+        if options.csv is not None:  # as far as it goes: a table takes long
+            tables.write(options.csv, rows)
