@@ -15,6 +15,7 @@ from relaymodel.inference.pool import pool
 from relaymodel.inference.problem import prompt_of, starting_points
 from relaymodel.inference.regression import Problem, Solution, least_difference, solve
 from relaymodel.inference.shape import Shape
+from relaymodel.inference.threads import one_thread
 from relaymodel.inference.window import UnderdeterminedError, window
 
 Array = NDArray[np.float64]
@@ -166,6 +167,7 @@ def _listed(parameters: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {value:.4g}" for name, value in parameters.items())
 
 
+@one_thread
 def compare_laws(
     curves: Curve | Sequence[Curve],
     *,

@@ -15,6 +15,7 @@ from relaymodel.inference.power_law import drift_of, fit_power_law
 from relaymodel.inference.series import BETTER, HIGHEST, fit_series, truncation
 from relaymodel.inference.settling import ODDS, Settled, settling
 from relaymodel.inference.spline import Smooth, smooth
+from relaymodel.inference.threads import one_thread
 from relaymodel.inference.waves import said
 from relaymodel.inference.window import LEAST, UnderdeterminedError, window
 from relaymodel.model import RelayModel
@@ -103,6 +104,7 @@ class Limit(Estimate):
         return table("Limit of the exponent", [*rows, *self.provenance.items()])
 
 
+@one_thread
 def extrapolate_exponent(
     curve: Curve | RelayModel | Sequence[Curve],
     *,

@@ -13,6 +13,7 @@ from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.pool import pair_errors, pool
 from relaymodel.inference.spline import slopes, smooth
+from relaymodel.inference.threads import one_thread
 from relaymodel.inference.waves import said
 from relaymodel.inference.window import part
 
@@ -93,6 +94,7 @@ class LocalExponent:
         )
 
 
+@one_thread
 def estimate_exponent(
     curve: Curve | Sequence[Curve],
     t: ArrayLike | None = None,

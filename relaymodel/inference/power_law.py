@@ -13,6 +13,7 @@ from relaymodel.inference.gls import LEVEL, linear_errors, misfit, rounding
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.pool import pair_errors, pool
 from relaymodel.inference.spline import Smooth, smooth, wave_columns
+from relaymodel.inference.threads import one_thread
 from relaymodel.inference.waves import said
 from relaymodel.inference.window import LEAST, window
 
@@ -101,6 +102,7 @@ class PowerLaw(Estimate):
         return table("Power law", [*rows, *self.provenance.items()])
 
 
+@one_thread
 def fit_power_law(
     curve: Curve | Sequence[Curve], *, t_min: float | None = None, t_max: float | None = None
 ) -> PowerLaw:

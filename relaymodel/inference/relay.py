@@ -18,6 +18,7 @@ from relaymodel.inference.problem import prompt_of, relay_problem, starting_poin
 from relaymodel.inference.regression import Problem, Solution, fixed, profile, shifts, solve
 from relaymodel.inference.shape import Shape
 from relaymodel.inference.spline import smooth
+from relaymodel.inference.threads import one_thread
 from relaymodel.inference.window import window
 from relaymodel.model import RelayModel
 from relaymodel.simulation.headgrid import LARGEST_GRID
@@ -160,6 +161,7 @@ class RelayFit:
         return log
 
 
+@one_thread
 def fit(
     curves: Curve | Sequence[Curve] | Mapping[int, Curve],
     *,
