@@ -22,11 +22,15 @@ from relaymodel.exact.homogeneous import product
 from relaymodel.exact.kernel import GammaKernel
 from relaymodel.exact.spectrum import Symbol, rational
 
+FAR_OUT = 10**9
+"""Positions from which logarithms of gamma functions lose their digits; powers bound what they are there."""
+
 
 def bits_lost(kernel: GammaKernel) -> int:
     """Return about how many bits the alternating sum of balls loses."""
-    a, b, steps = float(kernel.a), float(kernel.b), float(kernel.span)
-    return int((math.lgamma(b) - math.lgamma(a) - math.lgamma(steps + 1)) / math.log(2) + steps) + 8
+    a, steps = int(kernel.a.p), int(kernel.span.p)
+    rise = steps * math.log(a + steps) if a > FAR_OUT else math.lgamma(a + steps) - math.lgamma(a)
+    return int((rise - math.lgamma(steps + 1)) / math.log(2) + steps) + 8
 
 
 def influence_rational(found: Symbol, saturation: Fraction, P: int, t: int) -> fmpq:

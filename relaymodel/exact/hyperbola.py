@@ -67,7 +67,7 @@ class Hyperbola:
         """The scale: the curve of the least angle crosses left of 1 or of the pole at s."""
         top = float(self.kernel.a + self.low if self.kernel.tokens else 1 + self.low)
         several = sum(any(g == self.symbol.lowest for _, g, _ in heads) for _, heads in self.symbol.layers)
-        far = (several + 1) / math.log(float(self.kernel.b) / float(self.kernel.a)) / (1 - math.sin(BALL_ANGLE))
+        far = (several + 1) / self.kernel.fall() / (1 - math.sin(BALL_ANGLE))
         return arb(min(0.8 * top / (1 - math.sin(BALL_ANGLE - STRIP_WIDTH)), far))
 
     @cached_property

@@ -34,6 +34,13 @@ class GammaKernel:
         """The argument P or s of the gamma function in the denominator."""
         return self.a if self.tokens else self.a - 1
 
+    def fall(self, X: fmpq | int = 0) -> float:
+        """Return by how much the kernel's logarithm falls from one pole to the next, X poles on: log (b+X)/(a+X).
+
+        Never 0, however close b and a are.
+        """
+        return max(float(arb(self.span / (self.a + X)).log1p().mid()), 1e-300)
+
     def series(self, q: fmpq | arb, order: int) -> arb_series:
         """Return the power series in w at z = w - q, q > -1."""
         offset = q if self.tokens else q + 1

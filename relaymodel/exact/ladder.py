@@ -52,7 +52,7 @@ def residue_sum(found: Symbol, kernel: GammaKernel, bits: int) -> arb:
         if rest <= size * arb(2) ** -bits or not total.is_finite():
             return total + arb(0, rest.upper())
         missing = float((rest / size).log()) + bits * log(2)
-        gain = log(float(kernel.b - 1 + X) / float(kernel.start + X))
+        gain = kernel.fall(X)
         X = ladder.line(X + max(1, min(500, floor(missing / gain))))
 
 
@@ -60,9 +60,9 @@ def terms_needed(found: Symbol, kernel: GammaKernel, bits: int) -> float:
     """Return about how many poles of each ladder count to 2^-bits; infinity if too many do."""
     if found.rational:
         return float(max(delta for _, delta in found.shapes))
+    if kernel.b > 10**15:
+        return bits * log(2) / kernel.fall() + 1
     a, b = float(kernel.a), float(kernel.b)
-    if b > 1e15:
-        return bits * log(2) / log(b / a) + 1
 
     def height(x: float) -> float:
         return lgamma(a + x) - lgamma(b + x)
