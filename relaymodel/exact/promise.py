@@ -1,5 +1,8 @@
 """What float64 values are held to, and where."""
 
+from relaymodel.checks import show
+from relaymodel.model import RelayModel
+
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
 LARGEST_PROMPT, LARGEST_T, DEEPEST = 10**9, 1e300, 64  # to which the promise holds
 
@@ -11,3 +14,20 @@ def rounding_error(depth: int) -> float:
     the quotient of gamma functions, which g = 0 does not have, up to another 64.
     """
     return (4 * depth + 128) * 2.0**-53
+
+
+def outside(model: RelayModel) -> str:
+    """Return what of a model lies beyond the domain of prompts to 10^9, 64 layers, relays to 8, g to 4, gamma from -4.
+
+    >>> outside(RelayModel.uniform(64, 2, 1, position=10))
+    'position 10 > 4'
+    """
+    heads = [head for layer in model.layers for head in layer.heads]
+    sizes = {
+        "prompt": (model.prompt, LARGEST_PROMPT),
+        "depth": (model.depth, DEEPEST),
+        "|relay|": (max(abs(head.relay) for head in heads), 8),
+        "position": (max(head.position for head in heads), 4),
+        "-recency": (max(-head.recency for head in heads), 4),
+    }
+    return ", ".join(f"{name} {show(value)} > {most}" for name, (value, most) in sizes.items() if value > most)

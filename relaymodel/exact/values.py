@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from relaymodel.checks import Number, demand, numbers, real, show
 from relaymodel.exact import bands, residues, scalar
-from relaymodel.exact.ball import influence_ball, local_exponent_ball, token_influence_ball
-from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T, PROMISE, rounding_error
+from relaymodel.exact.ball import PrecisionError, influence_ball, local_exponent_ball, token_influence_ball
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T, PROMISE, outside, rounding_error
 from relaymodel.exact.spectrum import merged, own_weight, symbol, without_influence
 from relaymodel.model import RelayModel
 
@@ -165,7 +165,7 @@ def token_influence(model: RelayModel, source: Integer | Points, target: Integer
                 values[part] = sums.value
                 pending[part] = ~_promised(sums, model.depth)
     for i in np.flatnonzero(pending):
-        values[i] = _to_float(token_influence_ball(model, int(s[i]), int(n[i]), 20))
+        values[i] = _by_balls(model, token_influence_ball, int(s[i]), int(n[i]))
     values += 0.0
     return values.reshape(shape) if shape else float(values[0])
 
@@ -193,7 +193,7 @@ def _evaluate(model: RelayModel, t: Scalar | Points, *, exponent: bool) -> float
                 pending[part] = ~_promised(sums, model.depth, exponent=exponent)
     evaluate = local_exponent_ball if exponent else influence_ball
     for i in np.flatnonzero(pending):
-        result[i] = _to_float(evaluate(model, float(floats[i]) if exact is None else exact[i], 20))
+        result[i] = _by_balls(model, evaluate, float(floats[i]) if exact is None else exact[i])
     result += 0.0  # never -0.0, where a negative value is too small for float64
     return result.reshape(shape) if shape else float(result[0])
 
@@ -270,6 +270,18 @@ def _chunks(mask: NDArray[np.bool_], depth: int) -> list[NDArray[np.intp]] | lis
         return [slice(i, i + size) for i in range(0, mask.size, size)]
     indices = np.flatnonzero(mask)
     return [indices[i : i + size] for i in range(0, indices.size, size)]
+
+
+def _by_balls(model: RelayModel, evaluate: Callable[..., arb], *where: Any) -> float:
+    """Return a value of balls; where they fail, the error says what of the model is beyond the promised domain."""
+    try:
+        return _to_float(evaluate(model, *where, 20))
+    except PrecisionError as error:
+        beyond = outside(model)
+        if not beyond:
+            raise
+        reason = f"{error}; beyond the domain in which every value is promised: {beyond}"
+        raise PrecisionError(reason, error.ball) from None
 
 
 def _to_float(ball: arb) -> float:

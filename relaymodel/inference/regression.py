@@ -1,4 +1,8 @@
-"""Curves fitted by formulas with parameters: nonlinear least squares, averaged over what the noise may be."""
+"""Curves fitted by formulas with parameters: nonlinear least squares, averaged over what the noise may be.
+
+Its normal equations are not those of `gls`: several curves share parameters and noise, a parameter may lie on its
+bound, and one that the data do not see keeps a vast variance, where `gls` needs a design of full rank.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

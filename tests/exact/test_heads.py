@@ -20,7 +20,7 @@ from relaymodel import (
     local_exponent,
     token_influence,
 )
-from relaymodel.exact import PrecisionError, bands, finite, local_exponent_ball, token_influence_ball
+from relaymodel.exact import PrecisionError, bands, finite, local_exponent_ball, token_influence_ball, values
 from relaymodel.exact.contour import factors, log_gamma_quotient
 from relaymodel.exact.hyperbola import Hyperbola
 from relaymodel.exact.kernel import GammaKernel
@@ -314,3 +314,17 @@ def test_balls_at_t_of_any_size():
     # D t is a polynomial of degree 2 in log t but for terms of order 1/t
     values = [influence_ball(model, 10**k, 30) * arb(10) ** k for k in (200, 400, 600, 800)]
     assert abs(values[3] - 3 * values[2] + 3 * values[1] - values[0]) < arb(10) ** -20
+
+
+def test_an_error_beyond_the_domain_says_what_is_beyond(monkeypatch):
+    def fails(*arguments):
+        raise PrecisionError("the integral falls too slowly", arb(0))
+
+    monkeypatch.setattr(values, "influence_ball", fails)
+    monkeypatch.setattr(values, "DEEPEST", 0)  # no float path serves
+    with pytest.raises(
+        PrecisionError, match=r"too slowly; beyond the domain .* promised: \|relay\| 9 > 8, position 5 > 4$"
+    ):
+        influence(RelayModel.uniform(64, 2, -9, position=5, recency=0.5), 3)
+    with pytest.raises(PrecisionError, match="too slowly$"):
+        influence(RelayModel.uniform(64, 2, 1, recency=0.5), 3)
