@@ -1,6 +1,7 @@
 """What float64 values are held to, and where."""
 
-from relaymodel.checks import show
+from fractions import Fraction
+
 from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
@@ -23,11 +24,13 @@ def outside(model: RelayModel) -> str:
     'position 10 > 4'
     """
     heads = [head for layer in model.layers for head in layer.heads]
-    sizes = {
-        "prompt": (model.prompt, LARGEST_PROMPT),
-        "depth": (model.depth, DEEPEST),
-        "|relay|": (max(abs(head.relay) for head in heads), 8),
-        "position": (max(head.position for head in heads), 4),
-        "-recency": (max(-head.recency for head in heads), 4),
+    sizes: dict[str, tuple[Fraction, int]] = {
+        "prompt": (Fraction(model.prompt), LARGEST_PROMPT),
+        "depth": (Fraction(model.depth), DEEPEST),
+        "|relay|": (max(abs(Fraction(head.relay)) for head in heads), 8),
+        "position": (max(Fraction(head.position) for head in heads), 4),
+        "-recency": (max(-Fraction(head.recency) for head in heads), 4),
     }
-    return ", ".join(f"{name} {show(value)} > {most}" for name, (value, most) in sizes.items() if value > most)
+    return ", ".join(
+        f"{name} {float(min(value, 10**300)):g} > {most:g}" for name, (value, most) in sizes.items() if value > most
+    )
