@@ -32,5 +32,7 @@ def outside(model: RelayModel) -> str:
         "-recency": (max(-Fraction(head.recency) for head in heads), 4),
     }
     return ", ".join(
-        f"{name} {float(min(value, 10**300)):g} > {most:g}" for name, (value, most) in sizes.items() if value > most
+        f"{name} {float(min(value, Fraction(10**300))):g} > {most:g}"
+        for name, (value, most) in sizes.items()
+        if value > most
     )
