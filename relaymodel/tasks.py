@@ -1,6 +1,6 @@
 """Many independent tasks: here or by any executor, each result kept in a folder from which an interrupted run goes on.
 
-This is what `sweep`, `fit_many`, `measure_many` and the studies of coverage have in common.
+`sweep` runs its blocks on it, `measure` keeps its pairs in its store, and `run` serves many fits or measurements.
 """
 
 from __future__ import annotations
