@@ -89,5 +89,8 @@ def test_stored_responses_decide(tmp_path, p, agree):
         for what in RESPONSES
         for layer in (15, 30)
     ]
+    model = [f"trained,0,{layer},{networks.implied(0.8)},.01,.5,.01,decaying,8" for layer in (15, 30)]
+    columns = "weights,bias,layer,alpha_16,stderr_16,alpha_64,stderr_64,verdict,pairs"
+    (tmp_path / "smollm2_biases.csv").write_text("\n".join([columns, *model]))
     (tmp_path / "instruments.csv").write_text("\n".join(["# about: x", "weights,quantity,value,stderr", *lines]))
     assert networks.responses(tmp_path).holds == agree
