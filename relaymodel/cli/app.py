@@ -54,6 +54,8 @@ RENAMED = {
     "text": ("--continuation", "TEXT"),
     "pairs": ("--pairs",),
     "reminders": ("--every",),
+    "power": ("--split",),
+    "share": ("--clamp", "--share"),
 }
 """What the package calls otherwise than the command line, and the options that it may mean."""
 

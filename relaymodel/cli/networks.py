@@ -10,6 +10,7 @@ from relaymodel import plotting
 from relaymodel.checks import choice, show
 from relaymodel.cli import instruments
 from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, facts, one_line_warnings
+from relaymodel.cli.interventions import Intervention
 from relaymodel.cli.numbers import parts, whole
 from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
 from relaymodel.cli.output import Listing, Output, filename, folder, say, written
@@ -44,6 +45,7 @@ def measure(
     /,
     *,
     network: NetworkOptions = NetworkOptions(),
+    intervention: Intervention = Intervention(),
     pairs: Annotated[
         int | None,
         option("N", "Pairs of prompts.  [default: 8; with --prompt-a 1]", whole(MOST_PAIRS), NETWORK),
@@ -90,6 +92,7 @@ def measure(
         choice("--save", save.suffix.lower(), (".npz", ".nc"))
     choice("--metric", metric, METRICS)
     texts = network.checked(model, prompt=64, t_max=2048)
+    rule, reminders = intervention.rule(texts.log_bias), intervention.reminders
     steps = texts.t_max or 0
     if steps < SHORTEST_DRAWN:
         raise ValueError(f"--t-max must be at least {SHORTEST_DRAWN}, got {steps}")
@@ -104,7 +107,8 @@ def measure(
         measured = rm.measure(
             runs,
             pairs_of_texts,
-            bias=texts.log_bias,
+            bias=rule,
+            reminders=reminders,
             layers=layers,
             final_norm=final_norm,
             instruments=names,

@@ -1,15 +1,17 @@
 """The command that measures."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import relaymodel as rm
 from relaymodel.cli import main
-from relaymodel.cli.inputs import SPEED, announce
+from relaymodel.cli.inputs import SPEED, NetworkOptions, announce
 from relaymodel.networks.protocol import Measurement, measure
 from relaymodel.networks.transformer import Architecture, Transformer
+from relaymodel.simulation import ClampedShare, PromptBias, Reminders, SplitSoftmax
 
 
 def run(capsys, *arguments):
@@ -132,3 +134,40 @@ def test_what_is_announced_is_the_work_of_all_pairs(capsys, monkeypatch):
     assert run(capsys, "measure", "untrained-numpy", *options)[0] == 0
     shape = Architecture(depth=2, width=256, heads=8, vocabulary=256, context=48)
     assert told == [3 * shape.operations(48)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["--split", "1/2"], {"bias": SplitSoftmax(Fraction(1, 2))}),
+        (["--clamp", "0.25"], {"bias": ClampedShare(0.25)}),
+        (["--every", "16", "--length", "4"], {"reminders": Reminders(16, 4)}),
+        (["--bias", "2", "--every", "16", "--length", "4"], {"bias": PromptBias(2), "reminders": Reminders(16, 4)}),
+    ],
+)
+def test_interventions_are_those_of_the_package(capsys, tmp_path, arguments, options):
+    setting = ["--pairs", "2", "--prompt", "4", "--t-max", "40", "--depth", "2", "--seed", "3"]
+    file = tmp_path / "found.npz"
+    code, _, err = run(capsys, "measure", "untrained-numpy", *setting, *arguments, "--save", str(file))
+    assert code == 0, err
+    network = NetworkOptions(depth=2, prompt=4, t_max=40, seed=3).checked("untrained-numpy", prompt=64, t_max=2048)
+    runs = network.network("untrained-numpy")
+    measured = measure(runs, network.pairs(runs, 2), **options)
+    np.testing.assert_array_equal(Measurement.from_npz(file).euclidean, measured.euclidean)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--split", "0.5", "--bias", "1"], "--bias must not be given together with --split"),
+        (["--split", "0.5", "--clamp", "0.5"], "--split must not be given together with --clamp"),
+        (["--split", "2"], "--split must be above 0 and at most 1"),
+        (["--clamp", "1"], "--clamp must lie between 0 and 1"),
+        (["--every", "8"], "--every and --length must be given together"),
+    ],
+)
+def test_interventions_that_cannot_be_are_refused(capsys, arguments, message):
+    code, out, err = run(capsys, "measure", "untrained-numpy", "--pairs", "1", "--t-max", "40", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
