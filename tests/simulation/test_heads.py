@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaymodel import Layer, PromptBias, RelayModel, Reminders
+from relaymodel import Layer, PromptBias, RelayModel, Reminders, influence
 from relaymodel.model import Head
 from relaymodel.simulation import Layout, Simulation, simulate
 from tests.simulation.cases import TINY, every, in_pieces
@@ -175,3 +175,18 @@ def test_a_state_of_other_heads_is_refused():
         Simulation(SEVERAL.with_prompt(13), state=simulation.state)
     with pytest.raises(ValueError, match="state must come from the same model"):
         Simulation(SEVERAL, bias=PromptBias(1), state=simulation.state)
+
+
+LONG = (
+    SEVERAL,
+    RelayModel(64, [Layer(heads=[Head(0.5, recency=0.7), Head(0.25, position=0.5)], sink=0.1)] * 4),
+    RelayModel(1000, [Layer(0.5, recency=-1.5), Layer(0.3, recency=0.999), Layer(0.5, position=-0.5, recency=1e-9)]),
+)
+
+
+@pytest.mark.parametrize("steps", [10**5, pytest.param(10**6, marks=pytest.mark.exhaustive)])
+def test_long_runs_end_at_the_exact_values(steps):
+    samples = np.unique(np.geomspace(1, steps, 100).astype(int))
+    for model in LONG:
+        curve = simulate(model, steps, samples=samples)
+        np.testing.assert_allclose(curve.distance, influence(model, curve.t), rtol=2e-14)
