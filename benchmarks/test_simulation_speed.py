@@ -9,10 +9,12 @@ import time
 import tracemalloc
 
 import numpy as np
+from scipy.signal import fftconvolve
 
 from benchmarks.timing import lap, require, table
 from relaymodel import Layer, RelayModel
 from relaymodel.simulation import Layout, Simulation
+from relaymodel.simulation.heads import kernel_of
 
 PASSES = (
     5  # over a chunk, for each layer: column sums, prefix sums, times 1/n, times the relay strength, plus the input
@@ -123,3 +125,39 @@ def test_what_positions_bias_and_reminders_cost(benchmark):
     rows = [(name, steps, depth, seconds_and_peak(model, steps, **extras)) for name, (model, extras) in cases.items()]
     benchmark.pedantic(lambda: Simulation(positions).advance(10**5), rounds=5)
     print_runs("what positions, bias and reminders cost, L = 6, 2e6 steps", rows)
+
+
+def convolved(model, steps):
+    """D(1..steps) of layers of one head with a recency, each layer as one convolution of the whole sequence by FFT."""
+    n = np.arange(1.0, model.prompt + steps + 1)
+    x = (n <= model.prompt).astype(float)
+    for i, layer in enumerate(model.layers):
+        kernel = kernel_of(i, layer.heads[0])
+        mean = fftconvolve(x, kernel.at(n.size))[: n.size] / kernel.total(n)
+        x = float(layer.residual) * x + float(layer.relay) * mean
+    return x[model.prompt :]
+
+
+def test_heads_against_a_convolution_and_uniform_attention(benchmark):
+    """A million steps of 12 layers with recency .7: in constant memory, by FFT of all at once, and uniform."""
+    steps, depth, rounds = 10**6, 12, 3
+    heads, uniform = (RelayModel.uniform(64, depth, 0.5, recency=gamma) for gamma in (0.7, 0))
+    calls = {
+        "heads, constant memory": lambda: Simulation(heads).advance(steps),
+        "heads, one FFT a layer": lambda: convolved(heads, steps),
+        "uniform": lambda: Simulation(uniform).advance(steps),
+    }
+    least = dict.fromkeys(calls, np.inf)
+
+    def all_in_turn():
+        for name, call in calls.items():
+            least[name] = min(least[name], lap(call))
+
+    benchmark.pedantic(all_in_turn, rounds=rounds)
+    first = least["heads, constant memory"]
+    table(
+        f"{steps:.0e} steps, L = {depth}, recency .7",
+        ("", "seconds", "/ heads in constant memory"),
+        [(name, seconds, seconds / first) for name, seconds in least.items()],
+    )
+    require([("heads / FFT", first / least["heads, one FFT a layer"], "<=", 1)])
