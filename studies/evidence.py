@@ -22,7 +22,13 @@ that need no measurement.
 
 
 def taste(folder):
-    return ["--out", str(folder / "evidence.md"), "--rows", "How fast a causal mask forgets late tokens"]
+    return [
+        "--out",
+        str(folder / "evidence.md"),
+        "--rows",
+        "How fast a causal mask forgets late tokens",
+        "Low precision loses a token",
+    ]
 
 
 def add_options(parser):

@@ -365,7 +365,7 @@ class TestFrames:
 
     def test_without_pandas_it_says_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pandas", None)
-        with pytest.raises(ImportError, match=r'pip install "relaymodel\[data\]"'):
+        with pytest.raises(ImportError, match=r'pip install "\.\[data\]"'):
             CURVE.to_dataframe()
 
 

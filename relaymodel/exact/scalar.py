@@ -22,7 +22,7 @@ from relaymodel.exact import expansion
 from relaymodel.exact.powersums import SHIFT, STIRLING, log_gamma_ratio
 from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, PROMISE, rounding_error
 from relaymodel.exact.residues import SMALLEST_SUM
-from relaymodel.exact.spectrum import rational
+from relaymodel.exact.spectrum import merged, rational
 from relaymodel.model import Head, RelayModel
 
 MOST_KEPT = 256  # models
@@ -119,10 +119,13 @@ def _stirling(x: float) -> float:
 
 
 def _prepare(model: RelayModel) -> Point:
-    """Return what is kept of a model."""
-    position = _position(model)
+    """Return what is kept of a model; equal heads of a layer are one."""
+    served = model
+    if any(len(layer.heads) > 1 for layer in model.layers) and not any(layer.sink for layer in model.layers):
+        served = merged(model)
+    position = _position(served)
     point = Point(model, None, [], None, 0.0)
-    found = None if position is None else _tail_sums(model)
+    found = None if position is None else _tail_sums(served)
     if position is not None and found is not None:
         origin = _origin(model.prompt, position, model.depth)
         weights, sizes = found
@@ -144,7 +147,7 @@ def _position(model: RelayModel) -> Number | None:
     for layer in model.layers:
         head = layer.heads[0]
         if head is not found:
-            if layer.sink or len(layer.heads) > 1 or head.recency or not head.relay:
+            if layer.sink or len(layer.heads) > 1 or head.recency or head.decay != 1 or not head.relay:
                 return None
             if found is not None and head.position != found.position:
                 return None
@@ -188,9 +191,9 @@ def _tail_sums(model: RelayModel) -> tuple[list[float], list[float] | None] | No
 
 
 def _paths(strengths: Iterable[tuple[float, float]]) -> list[float]:
-    """Return the coefficients of the product of (residual + relay u)."""
+    """Return the coefficients of the product of (residual + relay u), the same in any order of layers."""
     paths = [1.0]
-    for relay, residual in strengths:
+    for relay, residual in sorted(strengths):
         paths = [residual * a + relay * b for a, b in zip([*paths, 0.0], [0.0, *paths], strict=True)]
     return paths
 

@@ -55,7 +55,7 @@ def test_a_sharp_network_with_more_in_it_exceeds_the_bound():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [({"depth": 0}, "depth"), ({"depth": 2, "relay": -1}, "relay must be positive, got -1.0")]
+    ("arguments", "words"), [({"depth": 0}, "depth"), ({"depth": 2, "relay": -1}, "relay must be positive, got -1")]
 )
 def test_sharp_networks_that_cannot_be(arguments, words):
     with pytest.raises(ValueError, match=words):

@@ -103,6 +103,7 @@ def test_what_a_decay_may_not_be(options, words):
     "ask",
     [
         lambda m: rm.influence(m, 5),
+        lambda m: rm.influence(m, 500.0),
         lambda m: rm.local_exponent(m, [5, 6]),
         lambda m: rm.influence_ball(m, 5),
         lambda m: rm.influence_fraction(m, 5),
@@ -114,7 +115,8 @@ def test_what_a_decay_may_not_be(options, words):
     ],
 )
 def test_what_is_exact_refuses_it(ask):
-    with pytest.raises(ValueError, match="decay"):
-        ask(MODEL)
+    for model in (MODEL, rm.RelayModel(50, [rm.Layer(heads=[HALF])] * 2)):
+        with pytest.raises(ValueError, match="decay"):
+            ask(model)
     with pytest.raises(ValueError, match="target must be at most 65536"):
         token_weights(MODEL, 1 << 17)

@@ -97,7 +97,7 @@ def exponents(folder: Path) -> Outcome:
     ]
     return Outcome(
         tuple(comparisons),
-        "Stored measurements: `python -m studies trained_model` and `python -m studies checkpoint_biases` "
+        "Stored measurements: the studies trained_model and checkpoint_biases "
         "(docs/networks "
         "has the tables, the numbers of pairs and seeds, and the criterion of stopped and reversed).",
         "thirty layers with untrained weights relay so much that they hardly forget within the window",
@@ -179,7 +179,7 @@ def responses(folder: Path) -> Outcome:
         )
     return Outcome(
         tuple(comparisons),
-        "Exact Jacobian-vector products of the hidden states (`python -m studies instruments`; "
+        "Exact Jacobian-vector products of the hidden states (the study instruments; "
         "docs/networks). The last "
         "rows sum (n-s+1)^-p over a prompt of 64 tokens and fit a line.",
         "theirs is a median over gradients of the prediction, ours a mean over hidden states; the sum "

@@ -24,7 +24,7 @@ from tests.networks.transformer.shapes import GPT2, KINDS
         ({"head_width": 0}, ValueError, "head_width must be at least 1"),
         ({"head_width": 3, "positions": "rotary"}, ValueError, "head_width must be even for rotary positions, got 3"),
         ({"mlp_width": -1}, ValueError, "mlp_width must be at least 0"),
-        ({"activation": "relu"}, ValueError, "activation must be one of"),
+        ({"activation": "tanh"}, ValueError, "activation must be one of"),
         ({"gated": 1}, TypeError, "gated must be True or False, got 1"),
         ({"norm": "batch"}, ValueError, "norm must be one of"),
         ({"positions": "alibi"}, ValueError, "positions must be one of"),
