@@ -59,9 +59,6 @@ def test_bf16_rounds_as_bf16_does():
     np.testing.assert_array_equal(rates.bf16(x.astype(float)), rounded)
 
 
-RESPONSES = ("response p", "response summed, aligned", "distance of the same pairs")
-
-
 @pytest.mark.parametrize(
     ("trained", "at_last", "agree"), [(0.6, "reversed", True), (0.4, "reversed", False), (0.6, "stopped", False)]
 )
@@ -83,14 +80,11 @@ def test_stored_measurements_decide(tmp_path, trained, at_last, agree):
 
 @pytest.mark.parametrize(("p", "agree"), [(0.8, True), (0.5, False)])
 def test_stored_responses_decide(tmp_path, p, agree):
-    lines = [
-        f'{name},"{what}, layer {layer}",{value},.01'
-        for name, value in (("trained", p), ("untrained", 0.1))
-        for what in RESPONSES
-        for layer in (15, 30)
-    ]
+    for name, value in (("instruments", p), ("instruments_untrained", 0.1)):
+        lines = [f'x,"response p, layer {layer}",{value},.01' for layer in (15, 30)]
+        table = ["# about: x", "weights,quantity,value,stderr", 'x,"collapse",.1,', *lines]
+        (tmp_path / f"{name}.csv").write_text("\n".join(table))
     model = [f"trained,0,{layer},{networks.implied(0.8)},.01,.5,.01,decaying,8" for layer in (15, 30)]
     columns = "weights,bias,layer,alpha_16,stderr_16,alpha_64,stderr_64,verdict,pairs"
     (tmp_path / "smollm2_biases.csv").write_text("\n".join([columns, *model]))
-    (tmp_path / "instruments.csv").write_text("\n".join(["# about: x", "weights,quantity,value,stderr", *lines]))
     assert networks.responses(tmp_path).holds == agree
