@@ -71,9 +71,7 @@ def write(path: PathLike, fill: Callable[[Path], None], *, overwrite: bool = Fal
     if target == STDIO:
         with tempfile.TemporaryDirectory() as around:
             fill(passing := Path(around) / "file")
-            sys.stdout.flush()
-            sys.stdout.buffer.write(passing.read_bytes())
-            sys.stdout.buffer.flush()
+            _pass_on(passing.read_bytes())
         return target
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; name a file")
@@ -133,9 +131,26 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def _pass_on(content: bytes) -> None:
+    """Write to standard output, which a notebook may have put something in place of that takes text alone."""
+    sys.stdout.flush()
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is not None:
+        stream.write(content)
+        stream.flush()
+        return
+    try:
+        sys.stdout.write(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("- must not stand for a file that is not text where standard output takes text only") from None
+
+
 def read_bytes(path: PathLike) -> bytes:
     """Return what a file holds, or standard input for -; an `OSError` names the file."""
-    return sys.stdin.buffer.read() if Path(path) == STDIO else Path(path).read_bytes()
+    if Path(path) != STDIO:
+        return Path(path).read_bytes()
+    stream = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read().encode("utf-8") if stream is None else stream.read()
 
 
 def read_text(path: PathLike) -> str:

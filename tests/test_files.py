@@ -1,5 +1,6 @@
 """Output is written whole or not at all."""
 
+import io
 import os
 
 import pytest
@@ -116,3 +117,15 @@ def test_tables_go_there_and_back(tmp_path):
     assert [fields for _, fields in table] == [['a, "b"', "0.1", str(10**30)], ["#c", "", "2"]]
     with pytest.raises(ValueError, match="finite numbers, got nan"):
         files.write_table(tmp_path / "b.csv", {"x": [float("nan")]}, {})
+
+
+def test_standard_streams_that_take_text_alone(monkeypatch):
+    """As a notebook's, or a test's."""
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    files.write(files.STDIO, lambda path: path.write_text("α,β\n", encoding="utf-8"))
+    assert out.getvalue() == "α,β\n"
+    with pytest.raises(ValueError, match="takes text only"):
+        files.write(files.STDIO, lambda path: path.write_bytes(b"\x89PNG\xff"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("t,distance\n1,2\n"))
+    assert files.read_bytes("-") == b"t,distance\n1,2\n"
