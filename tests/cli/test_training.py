@@ -35,7 +35,7 @@ def test_json_is_one_object(tmp_path, capsys):
         (["english", "--set", "head=3"], "--set must be NAME=VALUE with one of the names depth, width"),
         (["english", "--set", "steps=1.5"], "--set steps must be a whole number"),
         (["english", "--set", "rate=fast"], "--set rate must be a number"),
-        (["english", "--preset", "huge"], "'standard', 'quick'"),
+        (["english", "--preset", "huge"], "'standard', 'units', 'quick'"),
         (["english", "--layer", "9"], "--layer must be at most 6"),
     ],
 )

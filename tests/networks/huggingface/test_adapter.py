@@ -266,7 +266,7 @@ def test_generation_is_greedy_when_cold():
     ("prompt", "count", "more", "error", "words"),
     [
         ([1], 0, {}, ValueError, "count must be at least 1"),
-        ([1], 64, {}, ValueError, "prompt and count must fit in context = 64, got 65"),
+        ([1], 64, {}, ValueError, "prompt and count must fit in context = 64 positions, got 65"),
         ([], 1, {}, ValueError, "tokens must be integers"),
         ([60], 1, {}, ValueError, "tokens must be from 0 to 59, got 60"),
         ([1], 1, {"temperature": 0}, ValueError, "temperature must be positive, got 0"),
