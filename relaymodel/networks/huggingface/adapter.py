@@ -409,14 +409,18 @@ class HuggingFaceNetwork:
                 raise ValueError(f"model must be causal, but its states at layer {layer} depend on later tokens")
 
     def _check_pieces(self, whole: list[tuple[int, Any]], chunk: int) -> None:
-        """Set `chunk`; raise `ValueError` unless states of TRIAL in two pieces are those of one pass."""
+        """Set `chunk`; raise `ValueError` unless states of TRIAL in two pieces are those of one pass.
+
+        Rounding is that of the largest states a layer has been reached through: the last ones may be what cancels.
+        """
         pieces: list[list[Any]] = [[] for _ in whole]
         if self._cache:
             self.chunk = 2
             self.observe(TRIAL, lambda layer, states: pieces[layer].append(as_array(states)))
+        size = 0.0
         for (layer, states), parts in zip(whole, pieces, strict=True):
             joined = np.concatenate(parts, axis=1) if parts else np.zeros_like(states)
-            size = np.linalg.norm(states)
+            size = max(size, float(np.linalg.norm(states)))
             if joined.shape != states.shape or np.linalg.norm(joined - states) > BATCH_ROUNDING * self.precision * size:
                 raise ValueError(
                     f"chunk must be left out for {type(self.model).__name__}, whose states at layer {layer} differ "
