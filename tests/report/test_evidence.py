@@ -88,3 +88,11 @@ def test_stored_responses_decide(tmp_path, p, agree):
     columns = "weights,bias,layer,alpha_16,stderr_16,alpha_64,stderr_64,verdict,pairs"
     (tmp_path / "smollm2_biases.csv").write_text("\n".join([columns, *model]))
     assert networks.responses(tmp_path).holds == agree
+
+
+def test_stored_attention_decides(tmp_path):
+    columns = "weights,tokens,texts,verdict,distance,distance_stderr,dilution,dilution_stderr,apparent"
+    (tmp_path / "attention_decay.csv").write_text(
+        f"{columns}\ntrained,512,6,both,.64,.03,.3,.02,.75\nuntrained,512,6,dilution,.0,.001,1,.001,.43\n"
+    )
+    assert [c.agrees for c in networks.attention_decay(tmp_path).comparisons] == [True, False]

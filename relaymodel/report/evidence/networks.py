@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from relaymodel.exact import influence, local_exponent
+from relaymodel.inference.dilution import LEAST_FALL
 from relaymodel.model import RelayModel
 from relaymodel.report.evidence.row import Outcome, PublishedNumber, published
 
 MODEL_TABLE, BIAS_TABLE = "smollm2_biases.csv", "training/biases.csv"
+ATTENTION_TABLE = "attention_decay.csv"
 RESPONSE_TABLES = "instruments.csv", "instruments_untrained.csv"
 COMPARED_LAYERS = (15, 30)
 TELLING = 0.1
@@ -176,4 +178,36 @@ def responses(folder: Path) -> Outcome:
         "theirs is a median over gradients of the prediction, ours a mean over hidden states; the sum "
         "takes all tokens to "
         "move the state the same way",
+    )
+
+
+@published(
+    "Distance or dilution in a real network",
+    source="karlesmarin/tafagent, a public atlas",
+    says="Attention falls as a power of the distance of the key, already after one training step.",
+    measured=(ATTENTION_TABLE,),
+)
+def attention_decay(folder: Path) -> Outcome:
+    """Hold the exponents of SmolLM2's attention, trained and untrained, against dilution alone."""
+    comparisons = []
+    for row in rows(folder / ATTENTION_TABLE):
+        p, error = float(row["distance"]), float(row["distance_stderr"])
+        q, spread = float(row["dilution"]), float(row["dilution_stderr"])
+        trained = row["weights"] == "trained"
+        comparisons.append(
+            PublishedNumber(
+                f"SmolLM2-135M {row['weights']}: exponents of distance and of n, {row['texts']} texts of "
+                f"{row['tokens']}",
+                "a power of distance" if trained else "a power of distance, after one step",
+                f"{pm(p, error)}, {pm(q, spread)}: {row['verdict']}; read without n: {float(row['apparent']):.2f}",
+                p > 2 * error + LEAST_FALL,
+            )
+        )
+    return Outcome(
+        tuple(comparisons),
+        "Mean attention over heads and layers, both indices varied (the study attention_decay). Trained, it falls with "
+        "distance, and p + q is near 1, as for a normalised power. With random weights nothing depends on "
+        "distance: what "
+        "reads as a power there is dilution.",
+        "random weights are not those after one training step, and the atlas averages otherwise",
     )
