@@ -133,7 +133,7 @@ def convolved(model, steps):
     x = (n <= model.prompt).astype(float)
     for i, layer in enumerate(model.layers):
         kernel = kernel_of(i, layer.heads[0])
-        mean = fftconvolve(x, kernel.at(n.size))[: n.size] / kernel.total(n)
+        mean = fftconvolve(x, kernel.near(n.size, kernel.order))[: n.size] / kernel.total(n)
         x = float(layer.residual) * x + float(layer.relay) * mean
     return x[model.prompt :]
 

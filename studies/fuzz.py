@@ -22,7 +22,7 @@ from studies import fuzz_curves, fuzz_inputs, fuzz_models
 
 MAKES = "what was tried and what broke (printed)"
 PACKAGE = str(Path(relaymodel.__file__).parent)
-KINDS = fuzz_models.KINDS | fuzz_curves.KINDS | fuzz_inputs.KINDS | fuzz_inputs.KINDS
+KINDS = fuzz_models.KINDS | fuzz_curves.KINDS | fuzz_inputs.KINDS
 REFUSALS = (ValueError, TypeError, OverflowError)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import Number
+from relaymodel.cli.interventions import reminders as given
 from relaymodel.cli.models import demand_time, described, drawn, heading
 from relaymodel.cli.numbers import number, text, whole
 from relaymodel.cli.options import CONTROL, GridOptions, ModelOptions, option, options
@@ -68,11 +69,7 @@ class ReminderOptions:
     @property
     def schedule(self) -> "Reminders | None":
         """The reminders, if they are given."""
-        if self.every is None and self.length is None:
-            return None
-        if self.every is None or self.length is None:
-            raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
-        return rm.Reminders(self.every, self.length)
+        return given(self.every, self.length)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from relaymodel.simulation import ClampedShare, PromptBias, Reminders, SplitSoftmax
 
 
+def reminders(every: int | None, length: int | None) -> "Reminders | None":
+    """Return the reminders of --every and --length, None of neither."""
+    if every is None and length is None:
+        return None
+    if every is None or length is None:
+        raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
+    return rm.Reminders(every, length)
+
+
 @options(CONTROL)
 class Intervention:
     """A rule of the prompt's share in place of --bias, and the prompt's own text returned."""
@@ -37,8 +46,4 @@ class Intervention:
     @property
     def reminders(self) -> "Reminders | None":
         """The reminders, if they are given."""
-        if self.every is None and self.length is None:
-            return None
-        if self.every is None or self.length is None:
-            raise ValueError("--every and --length must be given together: R tokens in every M are reminders")
-        return rm.Reminders(self.every, self.length)
+        return reminders(self.every, self.length)

@@ -102,20 +102,15 @@ class Kernel:
         """How many numbers carry it from chunk to chunk."""
         return self.sums + (0 if self.exponentials is None else self.exponentials.rates.size)
 
-    def near(self, count: int) -> Array:
-        """Return the kernel of order f at distances 0..count-1."""
-        d = np.arange(1.0, count)
+    def near(self, count: int, order: Fraction | None = None) -> Array:
+        """Return the kernel of order f, or another `order`, at distances 0..count-1; with a decay its powers."""
         if self.decay < 1:
             with np.errstate(under="ignore"):
                 return np.asarray(self.decay ** np.arange(count), dtype=np.float64)
-        return np.concatenate([[1.0], np.cumprod((d - 1 + float(self.order - self.sums)) / d)])
-
-    def at(self, count: int) -> Array:
-        """Return the whole kernel, of order delta, at distances 0..count-1."""
-        if self.decay < 1:
-            return self.near(count)
         d = np.arange(1.0, count)
-        return np.concatenate([[1.0], np.cumprod((d - 1 + float(self.order)) / d)])
+        return np.concatenate(
+            [[1.0], np.cumprod((d - 1 + float(self.order - self.sums if order is None else order)) / d)]
+        )
 
     def weights(self, s: Array) -> Array | None:
         r"""Return $w_s = \Gamma(s+g)/\Gamma(s)$; None stands for 1."""

@@ -56,7 +56,7 @@ def token_weights(model: RelayModel, target: int) -> NDArray[np.float64]:
         out[0] += float(Fraction(layer.sink)) * row.sum()
         for head in layer.heads:
             kernel = kernel_of(i, head)
-            later = np.convolve((row / kernel.total(n))[::-1], kernel.at(count))[:count][::-1]
+            later = np.convolve((row / kernel.total(n))[::-1], kernel.near(count, kernel.order))[:count][::-1]
             weights = kernel.weights(n)
             out += float(Fraction(head.relay)) * (later if weights is None else weights * later)
         row = out

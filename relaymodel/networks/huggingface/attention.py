@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def fused_rows(query: Any, key: Any, rows: Any, mask: Any, is_causal: bool, scale: float | None) -> Any:
+    """Return the softmax that fused attention takes of the queries `rows`, (B, heads, rows, keys), from its arguments.
+
+    `query` holds those queries alone, the mask all of them; every query head has keys of its own.
+    """
+    torch = heavy("torch")
+    logits = (query @ key.mT) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        keys = torch.arange(key.shape[2], device=key.device)
+        logits = logits.masked_fill(keys > rows[:, None], -torch.inf)
+    if mask is not None:
+        mask = mask[..., rows, :] if mask.shape[-2] > 1 else mask
+        logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
+    return logits.softmax(dim=-1)
+
+
 def row_watch(positions: NDArray[np.int64], n: int, take: Callable[..., object]) -> Any:
     """Return a context in which the attention of n tokens is watched; its `entering` makes hooks for the blocks.
 
@@ -36,16 +52,11 @@ def row_watch(positions: NDArray[np.int64], n: int, take: Callable[..., object])
     ) -> Any:
         """Return rows of the softmax that fused attention takes, from its arguments."""
         wide = torch.promote_types(query.dtype, torch.float32)
-        chosen, key = query[:, :, rows].to(wide), key[:, :, :n].to(wide)
+        key = key[:, :, :n].to(wide)
         if key.shape[1] != query.shape[1]:
             key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
-        logits = (chosen @ key.mT) * (query.shape[-1] ** -0.5 if scale is None else scale)
-        if is_causal:
-            logits = logits.masked_fill(torch.arange(key.shape[2]) > rows[:, None], -torch.inf)
-        if attn_mask is not None:
-            mask = attn_mask[..., rows, :n] if attn_mask.shape[-2] > 1 else attn_mask[..., :n]
-            logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
-        return logits.softmax(dim=-1)
+        mask = None if attn_mask is None else attn_mask[..., :n]
+        return fused_rows(query[:, :, rows].to(wide), key, rows.to(key.device), mask, is_causal, scale)
 
     class Watch(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
         layer: int | None = None

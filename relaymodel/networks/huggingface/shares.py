@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from relaymodel.networks.huggingface.attention import fused_rows
 from relaymodel.networks.huggingface.libraries import heavy
 
 if TYPE_CHECKING:
@@ -50,13 +51,8 @@ def share_rule(shares: PromptShares, n: int) -> Any:
         keys, found = torch.arange(key.shape[2], device=key.device), []
         for start in range(0, n, ROWS_AT_ONCE):
             rows = keys[start : start + ROWS_AT_ONCE]
-            logits = (query[:, :, rows] @ key.mT) * (query.shape[-1] ** -0.5 if scale is None else scale)
-            if is_causal:
-                logits = logits.masked_fill(keys > rows[:, None], -torch.inf)
-            if attn_mask is not None:
-                mask = attn_mask[..., rows, :] if attn_mask.shape[-2] > 1 else attn_mask
-                logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
-            found.append(shared(logits.softmax(dim=-1), start) @ value)
+            weights = fused_rows(query[:, :, rows], key, rows, attn_mask, is_causal, scale)
+            found.append(shared(weights, start) @ value)
         return torch.cat(found, dim=2)
 
     class Rule(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]

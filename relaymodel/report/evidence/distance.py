@@ -15,7 +15,7 @@ MATRIX_TOKENS = 512
 def attention(recency: float) -> np.ndarray:
     """Return the attention matrix of a Beta head, (512, 512)."""
     kernel = kernel_of(0, Head(1, recency=recency))
-    near, n = kernel.at(MATRIX_TOKENS), np.arange(MATRIX_TOKENS)
+    near, n = kernel.near(MATRIX_TOKENS, kernel.order), np.arange(MATRIX_TOKENS)
     d = n[:, None] - n[None, :]
     weights = np.where(d >= 0, near[np.maximum(d, 0)], 0.0)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
