@@ -94,60 +94,43 @@ def peak(code, *arguments):
     return float(run.stdout.split()[-1])
 
 
-@pytest.mark.parametrize("kind", ["torch", "numpy"])
-def test_measuring_costs_little_beside_the_forward_pass(kind, race):
+def costs_little(kind, race, bare, more, what, allowed):
+    """Race `more` against `bare`, (name, call, its code) each, and hold time and peak memory to `allowed`."""
     if kind == "torch":
         pytest.importorskip("torch")
         pytest.importorskip("transformers")
     code = SETUP + {"torch": TORCH, "numpy": NUMPY}[kind]
     names = {}
     exec(code, names)
-    seconds = race({"forward pass": names["bare"], "measure": names["measured"]}, rounds=5)
-    memory = {
-        "forward pass": peak(code + "bare(); peak()"),
-        "measure": peak(code + "measured(); peak()"),
-    }
+    ways = dict((bare, more))
+    seconds = race({name: lambda call=call: eval(call, names) for name, call in ways.items()}, rounds=5)
+    memory = {name: peak(f"{code}{call}; peak()") for name, call in ways.items()}
     table(
-        f"two texts of {PROMPT + STEPS} tokens, GPT-2 of 12 layers of width 512, {kind}",
+        f"{what}, GPT-2 of 12 layers of width 512, {kind}",
         ("", "seconds", "peak MiB"),
         [(name, seconds[name], memory[name]) for name in seconds],
     )
-    time, space = (cost["measure"] / cost["forward pass"] for cost in (seconds, memory))
+    time, space = (cost[more[0]] / cost[bare[0]] for cost in (seconds, memory))
     require(
         [
-            (f"{kind}: time of measuring / of the forward pass", time, "<=", 1.2),
-            (f"{kind}: peak memory of measuring / of the forward pass", space, "<=", 1.15),
+            (f"{kind}: time of {more[0]} / of the forward pass", time, "<=", allowed[0]),
+            (f"{kind}: peak memory of {more[0]} / of the forward pass", space, "<=", allowed[1]),
         ]
     )
 
 
 @pytest.mark.parametrize("kind", ["torch", "numpy"])
+def test_measuring_costs_little_beside_the_forward_pass(kind, race):
+    what = f"two texts of {PROMPT + STEPS} tokens"
+    costs_little(kind, race, ("forward pass", "bare()"), ("measuring", "measured()"), what, (1.2, 1.15))
+
+
+@pytest.mark.parametrize("kind", ["torch", "numpy"])
 def test_all_instruments_cost_little_beside_a_pass_that_predicts(kind, race):
     """The bare pass ends with the logits of all tokens, as a model of transformers gives them."""
-    if kind == "torch":
-        pytest.importorskip("torch")
-        pytest.importorskip("transformers")
-    code = SETUP + {"torch": TORCH, "numpy": NUMPY}[kind] + 'ALL = ("distance", "next_token", "attention")\n'
-    names = {}
-    exec(code, names)
-    ways = {"forward pass": names["predicting"], "all instruments": lambda: names["measured"](names["ALL"])}
-    seconds = race(ways, rounds=5)
-    memory = {
-        "forward pass": peak(code + "predicting(); peak()"),
-        "all instruments": peak(code + "measured(ALL); peak()"),
-    }
-    table(
-        f"two texts of {PROMPT + STEPS} tokens with logits, GPT-2 of 12 layers of width 512, {kind}",
-        ("", "seconds", "peak MiB"),
-        [(name, seconds[name], memory[name]) for name in seconds],
-    )
-    time, space = (cost["all instruments"] / cost["forward pass"] for cost in (seconds, memory))
-    require(
-        [
-            (f"{kind}: time of all instruments / of the forward pass", time, "<=", 1.35),
-            (f"{kind}: peak memory of all instruments / of the forward pass", space, "<=", 1.2),
-        ]
-    )
+    what = f"two texts of {PROMPT + STEPS} tokens with logits"
+    everything = "measured(('distance', 'next_token', 'attention'))"
+    costs_little(kind, race, ("forward pass", "predicting()"), ("all instruments", everything), what, (1.35, 1.2))
 
 
 def test_long_texts_fit_in_memory():

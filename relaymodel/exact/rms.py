@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel.checks import show
+from relaymodel.exact.gauss import sum_rule
 from relaymodel.exact.powersums import log_gamma_ratio, power_sums_near
 from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T
 from relaymodel.exact.residues import binary_exponent, complete_homogeneous, scale_up, scaled
@@ -113,22 +114,8 @@ def _rule(prompt: int) -> tuple[Array, Array]:
     first = DIRECT + 1
     while first <= prompt:
         count = min(first, prompt - first + 1)
-        x, w = _discrete_gauss(count)
+        x, w = sum_rule(count, GAUSS_NODES)
         nodes.append(first + x)
         weights.append(w)
         first += count
     return np.concatenate(nodes), np.concatenate(weights)
-
-
-def _discrete_gauss(count: int) -> tuple[Array, Array]:
-    r"""Return the Gauss rule for sums over 0..count-1, exact for polynomials of degree 31.
-
-    Golub and Welsch (1969) with the recurrence of the discrete Chebyshev (Gram) polynomials,
-    $b_k^2 = k^2 (M^2 - k^2) / (4 (4k^2 - 1))$.
-    """
-    if count <= GAUSS_NODES:
-        return np.arange(float(count)), np.ones(count)
-    k = np.arange(1.0, GAUSS_NODES)
-    off = np.sqrt(k**2 * (float(count) - k) * (float(count) + k) / (4 * (4 * k**2 - 1)))
-    x, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
-    return x + 0.5 * (count - 1), count * vectors[0] ** 2

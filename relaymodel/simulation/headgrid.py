@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from relaymodel.exact.gauss import sum_rule
 from relaymodel.exact.powersums import SHIFT
 from relaymodel.simulation.grid import FIRST_NODES, NODES, ORDER, WIDTH
 
@@ -24,22 +25,6 @@ GAUSS = 12
 """Points of a piece: its ends are as far from any singularity as it is long, which gives a digit and a half each."""
 LARGEST_GRID = 2**40
 """Last t of a grid, whose matrices grow as the square of log t."""
-
-
-@lru_cache(maxsize=2**15)
-def gram(count: int) -> tuple[Array, Array]:
-    """Return points (q,) between 0 and count - 1 and weights (q,) of the Gauss rule of a sum over 0..count-1.
-
-    >>> points, weights = gram(1000)
-    >>> round(float(weights @ points**3), 2), sum(n**3 for n in range(1000))
-    (249500250000.0, 249500250000)
-    """
-    if count <= GAUSS:
-        return np.arange(float(count)), np.ones(count)
-    k = np.arange(1.0, GAUSS)
-    off = np.sqrt(k**2 * (1 - (k / count) ** 2) / (4 * (4 * k**2 - 1)))
-    points, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
-    return count * points + (count - 1) / 2, count * vectors[0] ** 2
 
 
 def pieces(start: int, end: int, last: int) -> Iterator[tuple[int, int]]:
@@ -57,7 +42,7 @@ class Sum:
         self.rows = np.flatnonzero(last >= start)
         tokens, distances, weights, counts = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)], [0]
         for n in last[self.rows].tolist():
-            rules = [(a, *gram(b - a + 1)) for a, b in pieces(start, min(end, n), n)]
+            rules = [(a, *sum_rule(b - a + 1, GAUSS)) for a, b in pieces(start, min(end, n), n)]
             tokens += [a + x for a, x, _ in rules]
             distances += [(n - a) - x for a, x, _ in rules]  # which has its digits where it is small
             weights += [w for _, _, w in rules]

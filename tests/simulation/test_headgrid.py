@@ -5,13 +5,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from relaymodel.exact.gauss import sum_rule
 from relaymodel.model import Head
-from relaymodel.simulation.headgrid import GAUSS, LARGEST_GRID, HeadGrid, gram, pieces, rising
+from relaymodel.simulation.headgrid import GAUSS, LARGEST_GRID, HeadGrid, pieces, rising
 
 
 @pytest.mark.parametrize("count", [1, GAUSS, GAUSS + 1, 40, 1000])
 def test_the_rule_sums_polynomials_exactly(count):
-    points, weights = gram(count)
+    points, weights = sum_rule(count, GAUSS)
     x = 2 * points / max(count - 1, 1) - 1
     every = 2 * np.arange(count) / max(count - 1, 1) - 1
     for degree in range(2 * GAUSS):
