@@ -6,8 +6,6 @@ responses to single tokens).  The store keeps each pair that is done, so that an
 `--response-pairs 0` leaves out the responses, which take nine passes of three times the cost for each pair.
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from relaymodel import Curve, files, fit_power_law, measure
@@ -16,6 +14,7 @@ from relaymodel.networks.protocol import draw_pairs
 from relaymodel.networks.protocol.next_token import DIVERGENCES
 from relaymodel.networks.texts import english
 from relaymodel.plotting import panels, plot_attention, plot_next_token, plot_profile, plot_response, save
+from studies import small
 
 MAKES = "docs/instruments.csv, docs/instruments-tokens.png, docs/instruments-profiles.png"
 START = 16  # of the fits
@@ -23,18 +22,12 @@ POINTS = 160  # of a curve that is fitted: neighbouring tokens tell little more
 
 
 def taste(folder):
-    from studies import small
-
     few = ["--pairs", "2", "--prompt", "8", "--steps", "200", "--response-pairs", "2", "--response-steps", "100"]
-    return [str(small.llama(folder / "model")), "--store", str(folder / "store"), "--out", str(folder / "table"), *few]
+    return small.arguments(folder, "table", *few)
 
 
 def add_options(parser):
-    parser.add_argument("model")
-    parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 4, "prompt": 64, "steps": 1024, "response-pairs": 2, "response-steps": 1024}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+    small.add_options(parser, pairs=4, prompt=64, steps=1024, response_pairs=2, response_steps=1024)
     parser.add_argument("--weights", nargs="+", choices=("trained", "untrained"), default=("trained", "untrained"))
 
 

@@ -11,8 +11,6 @@ What is kept is the distance in the later half relative to that without interven
 in nats a token, on the same tokens of text.
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from relaymodel import PromptBias, RelayModel, Reminders, fit, measure
@@ -117,15 +115,11 @@ def rows_of(found, layers, prompt, first):
 
 def taste(folder):
     few = ["--pairs", "2", "--measured", "2", "--prompt", "8", "--steps", "200"]
-    return [str(small.llama(folder / "model")), "--store", str(folder / "s"), "--out", str(folder / "table.csv"), *few]
+    return small.arguments(folder, "table.csv", *few)
 
 
 def add_options(parser):
-    parser.add_argument("model")
-    parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 3, "measured": 3, "prompt": 64, "steps": 512}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+    small.add_options(parser, pairs=3, measured=3, prompt=64, steps=512)
 
 
 def main(options):

@@ -12,8 +12,6 @@ Predictions of D at late t, and of the exponents under biases:
 - uniform attention and a power law, fitted to the same distances.
 """
 
-from pathlib import Path
-
 import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import logit
@@ -98,15 +96,11 @@ def fitted_with_gap(curve, layer, attention, prompt, last):
 
 def taste(folder):
     few = ["--pairs", "2", "--measured", "2", "--prompt", "8", "--steps", "300", "--strengths", "0,2"]
-    return [str(small.llama(folder / "model")), "--store", str(folder / "s"), "--out", str(folder / "table.csv"), *few]
+    return small.arguments(folder, "table.csv", *few)
 
 
 def add_options(parser):
-    parser.add_argument("model")
-    parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 8, "measured": 8, "prompt": 64, "steps": 2048}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+    small.add_options(parser, pairs=8, measured=8, prompt=64, steps=2048)
     parser.add_argument("--strengths", default=",".join(map(str, STRENGTHS)), help="comma-separated")
 
 

@@ -1,9 +1,24 @@
-"""A language model small enough for a taste of a study: random weights, a tokenizer of words."""
+"""What studies of a language model share: their options, and one small enough for a taste, with random weights."""
 
 import re
 from collections import Counter
+from pathlib import Path
 
 from relaymodel.networks.texts import english
+
+
+def add_options(parser, **numbers):
+    """Add MODEL, --store and --out, and an option for each number with its default."""
+    parser.add_argument("model")
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
+
+
+def arguments(folder, out, *more):
+    """Return what a taste in a folder is run with."""
+    return [str(llama(folder / "model")), "--store", str(folder / "store"), "--out", str(folder / out), *more]
 
 
 def llama(folder, *, words=500, context=512):

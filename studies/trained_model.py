@@ -8,7 +8,6 @@ which `--measured` are measured, `--untrained` of them with random weights.  Smo
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -97,15 +96,11 @@ def draw(rows, curves, steps):
 def taste(folder):
     few = ["--pairs", "2", "--measured", "2", "--untrained", "2", "--prompt", "4", "--steps", "300"]
     few += ["--biases", "0,2,log t"]
-    return [str(small.llama(folder / "model")), "--store", str(folder / "store"), "--out", str(folder / "table"), *few]
+    return small.arguments(folder, "table", *few)
 
 
 def add_options(parser):
-    parser.add_argument("model")
-    parser.add_argument("--store", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    for name, default in {"pairs": 8, "measured": 8, "untrained": 4, "prompt": 64, "steps": 2048}.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
+    small.add_options(parser, pairs=8, measured=8, untrained=4, prompt=64, steps=2048)
     parser.add_argument("--biases", default=",".join(biases(64)), help="comma-separated")
 
 
