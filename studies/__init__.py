@@ -5,7 +5,8 @@ A study is a module of this folder that has, beside a docstring which says what 
 - `MAKES`: what it writes, as the list shows it;
 - `add_options(parser)`: its options;
 - `main(options)`: does it;
-- `taste(folder)`: arguments of a run that takes seconds and writes into a folder; the tests run it.
+- `taste(folder)`: arguments of a run that takes seconds and writes into a folder; the tests run it;
+- `EXTRA`, for one that needs more than `pip install ".[test]"` brings: the extra of the package with what it needs.
 """
 
 import pkgutil

@@ -17,6 +17,7 @@ from relaymodel.networks.texts import english
 from studies import small, tables
 
 MAKES = "docs/attention_decay.csv"
+EXTRA = "networks"
 
 
 def taste(folder):

@@ -18,6 +18,7 @@ from relaymodel.simulation import ConstantShare, PromptBias
 from studies import tables
 
 MAKES = "docs/training/biases.csv, docs/training/biases_units.csv"
+EXTRA = "networks"
 STEPS = 5  # checkpoints, equally far apart in the list of those there are, unless the options name them
 
 

@@ -17,6 +17,7 @@ from relaymodel.plotting import panels, plot_attention, plot_next_token, plot_pr
 from studies import small
 
 MAKES = "docs/instruments.csv, docs/instruments-tokens.png, docs/instruments-profiles.png"
+EXTRA = "networks"
 START = 16  # of the fits
 POINTS = 160  # of a curve that is fitted: neighbouring tokens tell little more
 

@@ -22,6 +22,7 @@ from studies import small, tables
 from studies.trained_model import joined, one_pair
 
 MAKES = "docs/interventions.csv"
+EXTRA = "networks"
 
 
 def interventions(prompt):

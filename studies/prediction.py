@@ -26,6 +26,7 @@ from studies import small, tables
 from studies.trained_model import biases, joined, measured_pair
 
 MAKES = "docs/prediction.csv"
+EXTRA = "networks"
 STRENGTHS = (0, 0.5, 1, 1.3, 2, 3)
 
 

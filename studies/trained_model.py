@@ -21,6 +21,7 @@ from relaymodel.simulation import ConstantShare
 from studies import small, tables
 
 MAKES = "docs/smollm2_biases.csv, docs/smollm2_biases.png"
+EXTRA = "networks"
 
 
 def biases(prompt):

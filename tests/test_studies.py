@@ -10,7 +10,6 @@ import studies
 
 ROOT = Path(__file__).parent.parent
 STUDIES = studies.studies()
-TORCH = {"trained_model", "checkpoint_biases", "instruments", "interventions", "prediction"}
 COMMAND = re.compile(r"python -m studies ([^`\n]+)")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").glob("*.py"))]
 
@@ -18,7 +17,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((RO
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_taste_of_it_runs(name, tmp_path, capsys):
-    if name in TORCH:
+    if hasattr(STUDIES[name], "EXTRA"):
         pytest.importorskip("torch")
     arguments = STUDIES[name].taste(tmp_path)
     before = set(tmp_path.rglob("*"))
