@@ -60,11 +60,14 @@ class ContourError(ArithmeticError):
 def log1p(w: Complex) -> Complex:
     """Return log(1 + w) to full accuracy in both parts, which NumPy's complex log1p is not."""
     x, y = w.real, w.imag
-    small = np.abs(w) < 0.5
-    far = np.log(np.where(small, 1.0, 1 + w))
-    x, y = np.where(small, x, 0.0), np.where(small, y, 0.0)
-    near = 0.5 * np.log1p(x * (2 + x) + y * y) + 1j * np.arctan2(y, 1 + x)
-    return np.where(small, near, far)
+    with np.errstate(over="ignore"):
+        rise = x * (2 + x) + y * y  # |1 + w|^2 - 1
+    near = (rise > -0.5) & (rise < np.inf)
+    value: Complex = np.empty_like(w)
+    value.real, value.imag = 0.5 * np.log1p(np.where(near, rise, 0.0)), np.arctan2(y, 1 + x)
+    if not near.all():
+        value.real[~near] = np.log(np.hypot(1 + x[~near], y[~near]))
+    return value
 
 
 def log_gamma_quotient(x: Complex, delta: float) -> Complex:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from relaymodel.progress import Report
     from relaymodel.tasks import Executor
 
-MOST_T, BLOCK, SLOW_BLOCK = 1 << 12, 1 << 16, 1 << 12
-"""Tokens of a task; its points, and where models are evaluated one by one."""
+MOST_T, BLOCK, BIASED_BLOCK, SLOW_BLOCK = 1 << 12, 1 << 16, 1 << 12, 1 << 10
+"""Tokens of a task; its points, also where biases share a grid, and where models are evaluated one by one."""
 AXES = ("prompt", "depth", "relay", "residual", "position", "recency", "sink", "bias", "t")
 
 
@@ -153,7 +153,8 @@ class Blocks(Sequence[tuple[Any, ...]]):
 
     def __init__(self, places: list[Place], strengths: list[Strength], t: Any, wanted: tuple[str, ...]) -> None:
         self.axes, self.wanted = (places, strengths, t), wanted
-        points = BLOCK if all(place.plain for place in places) else SLOW_BLOCK
+        alone = any(not (place.plain or place.shares_grid) for place in places)
+        points = SLOW_BLOCK if alone else BLOCK if all(place.plain for place in places) else BIASED_BLOCK
         last = min(len(t), MOST_T)
         middle = min(len(strengths), max(1, points // last))
         self.steps = min(len(places), max(1, points // (middle * last))), middle, last
