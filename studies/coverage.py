@@ -8,15 +8,14 @@ relay model.  `--estimators alternatives` shows what other programs say of the s
 statsmodels.
 """
 
-import multiprocessing
 import time
 import zlib
-from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from relaymodel import Curve, PromptBias, RelayModel, influence, local_exponent
+from relaymodel import Curve, PromptBias, RelayModel, __version__, influence, local_exponent, tasks
 from relaymodel.control import biased_influence
 from relaymodel.inference import UnderdeterminedError, estimate_exponent, extrapolate_exponent, fit, fit_power_law
 from studies import tables
@@ -252,26 +251,38 @@ ESTIMATORS |= {"strength-depth": strength_and_depth, "strength-bias": strength_a
 DEFAULT = [name for name in ESTIMATORS if name != "alternatives"]  # these need what the others do not
 
 
-def run(estimators, truths, noises, grids, sets, *, jobs=1):
-    """Yield rows: what was estimated, of which truth, with how many sets, coverage, bias, spread, width."""
+def run(estimators, truths, noises, grids, sets, *, jobs=1, folder=None):
+    """Yield rows: what was estimated, of which truth, with how many sets, coverage, bias, spread, width.
+
+    A folder keeps the case of each row, so that a run that was stopped goes on.
+    """
     cases = [
         (name, kind, noise, grid, sets) for kind in truths for noise in noises for grid in grids for name in estimators
     ]
-    with multiprocessing.Pool(jobs) as pool:
-        for rows in pool.imap(_case, cases):
-            yield from rows
+    store = None
+    if folder is not None:
+        known = tasks.fingerprint(__version__, cases)
+        store = tasks.Store(
+            folder, known, writer="run", of="coverage (cases)", name="case", holds=["keys", "values", "seconds"]
+        )
+    with ProcessPoolExecutor(jobs) as executor:
+        found = tasks.run(_case, cases, executor=executor, store=store)
+        for (_, kind, noise, grid, _), case in zip(cases, found, strict=True):
+            for key in dict.fromkeys(case["keys"].tolist()):
+                yield _row(kind, noise, grid, key, case["values"][case["keys"] == key], float(case["seconds"]))
 
 
-def _case(case):
-    name, kind, noise, grid, sets = case
+def _case(name, kind, noise, grid, sets):
+    """Return what was estimated, (K,), with its truth, value and ends, (K, 4), and the seconds of a set."""
     along = DENSE if GRIDS[grid][-1] <= LAST else np.union1d(GRIDS[grid], AT)
-    truth, found = Truth(kind, along), defaultdict(list)
+    truth, keys, values = Truth(kind, along), [], []
     begin = time.perf_counter()
     for number in range(sets):
         for key, expected, ends in ESTIMATORS[name](data_set(truth, noise, grid, number), truth):
-            found[key].append((expected, *ends))
-    spent = (time.perf_counter() - begin) / sets
-    return [_row(kind, noise, grid, key, np.array(values), spent) for key, values in found.items()]
+            keys.append(key)
+            values.append((expected, *ends))
+    spent = np.array((time.perf_counter() - begin) / sets)
+    return {"keys": np.array(keys, dtype=str), "values": np.array(values).reshape(-1, 4), "seconds": spent}
 
 
 def _row(truth, noise, grid, key, values, spent):
@@ -313,6 +324,7 @@ def add_options(parser):
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=1, help="processes; set OMP_NUM_THREADS=1 beside it")
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--resume", type=Path, help="a folder that keeps finished cases")
     parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=DEFAULT)
     for name, all_of in (("truths", TRUTHS), ("noises", NOISES), ("grids", GRIDS)):
         parser.add_argument(f"--{name}", nargs="+", choices=list(all_of), default=list(all_of))
@@ -322,7 +334,8 @@ def main(options):
     titles = f"{'truth':<13} {'noise':<12} {'points':>5} {'estimate':<29} {'sets':>5}"
     print(f"{titles} cover% below above       bias    spread     width  s/set")
     rows = []
-    for row in run(options.estimators, options.truths, options.noises, options.grids, options.sets, jobs=options.jobs):
+    cases = options.estimators, options.truths, options.noises, options.grids
+    for row in run(*cases, options.sets, jobs=options.jobs, folder=options.resume):
         print(_line(row), flush=True)
         rows.append(row)
         if options.csv is not None:  # as far as it goes: a table takes long

@@ -40,6 +40,23 @@ Start = Annotated[float | None, option("T", "Start of the fit.  [default: 16, if
 
 
 @options(NETWORK)
+class Loading:
+    """How a model of transformers is run."""
+
+    dtype: Annotated[str | None, option("NAME", "float32, float64, bfloat16 or float16.  [default: float32]")] = None
+    device: Annotated[str | None, option("NAME", "Where a model runs, as torch names it.  [default: cpu]")] = None
+    chunk: Annotated[
+        int | None,
+        option("N", "Tokens that are run at once, for long texts.  [default: all]", whole(LONGEST_LIST)),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was asked for, as arguments of `load`."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@options(NETWORK)
 class NetworkOptions:
     """A network, two prompts and a continuation."""
 
@@ -87,7 +104,7 @@ class NetworkOptions:
 
         return PromptBias(self.bias) if self.bias else None
 
-    def network(self, model: str, dtype: str | None = None) -> "Network":
+    def network(self, model: str, loading: Loading = Loading()) -> "Network":
         """Return the network that MODEL names, with room for prompt and continuation."""
         length = (self.prompt or 0) + (self.t_max or 0)
         if model == NUMPY:
@@ -95,8 +112,10 @@ class NetworkOptions:
 
             from relaymodel.networks.transformer import Architecture, Transformer
 
-            if dtype not in (None, "float64"):
-                raise ValueError(f"--dtype must be left out for {NUMPY}, which computes in float64, got {dtype}")
+            for name, value in loading.given.items():
+                if value != "float64":
+                    rule = "which computes in float64 on the CPU, in one pass"
+                    raise ValueError(f"--{name} must be left out for {NUMPY}, {rule}, got {value}")
             shape = Architecture(self.depth or 12, NETWORK_WIDTH, HEADS, vocabulary=256, context=length)
             need = 8 * shape.parameters + shape.memory(length)
             demand_memory("--t-max, --prompt or --depth", need, f"a network of {shape.depth} layers on {length} tokens")
@@ -105,12 +124,11 @@ class NetworkOptions:
             return Transformer.random(shape, np.random.default_rng(self.seed))
         from relaymodel.networks.huggingface import load
 
-        dtype = dtype or "float32"
         if not self.untrained:
-            return load(model, dtype=dtype)
-        network = load(model, untrained=True, seed=self.seed, dtype=dtype)
+            return load(model, **loading.given)
+        network = load(model, untrained=True, seed=self.seed, **loading.given)
         if network.context is not None and network.context < length:
-            network = load(model, untrained=True, seed=self.seed, dtype=dtype, context=length)
+            network = load(model, untrained=True, seed=self.seed, context=length, **loading.given)
         return network
 
     def pairs(self, network: "Network", count: int) -> "Pairs":

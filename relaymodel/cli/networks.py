@@ -9,7 +9,7 @@ import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import choice, show
 from relaymodel.cli import instruments
-from relaymodel.cli.inputs import Model, NetworkOptions, Start, announce, facts, one_line_warnings
+from relaymodel.cli.inputs import Loading, Model, NetworkOptions, Start, announce, facts, one_line_warnings
 from relaymodel.cli.interventions import Intervention
 from relaymodel.cli.numbers import parts, whole
 from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
@@ -45,12 +45,12 @@ def measure(
     /,
     *,
     network: NetworkOptions = NetworkOptions(),
+    loading: Loading = Loading(),
     intervention: Intervention = Intervention(),
     pairs: Annotated[
         int | None,
         option("N", "Pairs of prompts.  [default: 8; with --prompt-a 1]", whole(MOST_PAIRS), NETWORK),
     ] = None,
-    dtype: Annotated[str | None, option("NAME", "float32, float64, bfloat16 or float16.", group=NETWORK)] = None,
     layers: Annotated[
         list[int] | None,
         option("K[,K...]", "Which layers, or first-last.  [default: all]", _layers, NETWORK),
@@ -100,7 +100,7 @@ def measure(
         raise ValueError(f"--t-min must be at most half of --t-max = {steps}, to leave a window, got {t_min:g}")
     count = pairs or (8 if texts.prompt_a is None else 1)
     with one_line_warnings():
-        runs = texts.network(model, dtype)
+        runs = texts.network(model, loading)
         pairs_of_texts = texts.pairs(runs, count)
         if isinstance(runs, Transformer):
             announce(count * runs.architecture.operations((texts.prompt or 0) + steps))

@@ -104,6 +104,8 @@ def test_command_reads_prompts_and_continuation_from_files(capsys, tmp_path):
         (["--depth", "1e9"], "--depth must be at most"),
         (["--t-min", "19"], "--t-min must be at most half of --t-max"),
         (["--dtype", "float16"], "--dtype must be left out"),
+        (["--device", "cuda"], "--device must be left out for untrained-numpy"),
+        (["--chunk", "8"], "--chunk must be left out for untrained-numpy"),
         (["--resume", ""], "--resume must name a folder"),
         (["--csv", ""], "must name a file"),
         (["--prompt", "1e6"], "--t-max, --prompt or --depth must be smaller: a network of 12 layers on 1000020 tokens"),

@@ -62,6 +62,10 @@ def load(
     torch, transformers = heavy("torch"), heavy("transformers")
     choice("dtype", dtype, DTYPES)
     seed = torch_seed(seed)
+    try:
+        torch.empty(1, device=device).to(getattr(torch, dtype))
+    except (AssertionError, RuntimeError, TypeError) as error:  # torch without CUDA asserts
+        raise ValueError(f"device must be one that torch has here, got {show(device)}: {first_line(error)}") from None
     if context is not None:
         context = positive_integer("context", context)
     if context is not None and not untrained:

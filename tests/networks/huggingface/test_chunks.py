@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from relaymodel import PromptBias
+from relaymodel.cli import main
 from relaymodel.networks.huggingface import HuggingFaceNetwork
-from relaymodel.networks.protocol import measure
+from relaymodel.networks.protocol import Measurement, measure
 from relaymodel.networks.protocol.distance import DistanceRecorder, distances, tensor_distances
 from relaymodel.simulation import SplitSoftmax
 from tests.networks.huggingface.models import build, torch
@@ -37,6 +38,18 @@ def test_states_are_shown_piece_by_piece(pairs):
     network.observe(np.array([pairs[2]]), lambda layer, states: shown.append((layer, states.shape[1])))
     assert [size for layer, size in shown if layer == 1] == [6, 6, 6, 2]
     assert [layer for layer, _ in shown] == [*range(network.depth + 1)] * 4
+
+
+def test_the_shell_measures_in_pieces(tmp_path, capsys):
+    build("llama", dtype=torch.float32).save_pretrained(tmp_path)
+    texts = ["--continuation", "random", "--prompt", "8", "--t-max", "24", "--pairs", "2"]
+    found = []
+    for more in ([], ["--chunk", "7", "--device", "cpu"]):
+        out = tmp_path / f"{len(more)}.npz"
+        assert main(["measure", str(tmp_path), *texts, "--save", str(out), *more]) == 0, capsys.readouterr().err
+        found.append(Measurement.from_npz(out))
+    assert found[1].provenance["pieces"] == "of 7 tokens"
+    np.testing.assert_allclose(found[1].euclidean, found[0].euclidean, rtol=1e-4, atol=1e-6)
 
 
 def test_what_needs_one_piece_is_refused(pairs):

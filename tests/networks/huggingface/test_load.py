@@ -120,6 +120,8 @@ def test_weights_that_are_not_there_are_not_drawn_at_random(tmp_path):
         ("gpt2", {"context": 0, "untrained": True}, ValueError, "context must be at least 1"),
         ("gpt2", {"dtype": "float8"}, ValueError, "dtype must be one of 'float32', 'float64', 'bfloat16', 'float16'"),
         ("gpt2", {"seed": -1}, ValueError, "seed must be at least 0"),
+        ("gpt2", {"device": "abacus"}, ValueError, "device must be one that torch has here, got 'abacus': "),
+        ("gpt2", {"device": 1.5}, ValueError, "device must be one that torch has here, got 1.5: "),
     ],
 )
 def test_what_cannot_be_loaded(model, options, error, words, silence):
