@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from relaymodel.inference.cells import Array, Cells
-from relaymodel.inference.gls import gls, rounding
+from relaymodel.inference.gls import ROUNDING, gls, rounding
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.spline import Smooth
 from relaymodel.inference.window import LEAST
@@ -127,17 +127,21 @@ def _limits(design: Array, y: Array, noise: Noise, shared: Array) -> list[_Limit
     unit = float(np.median(np.diagonal(noise.covariances[0])))
     found: list[_Limit] = []
     y = (y - y[0])[:, None]
-    for columns in range(2, min(design.shape[1], y.size - LEAST + 2) + 1):
-        size = np.linalg.norm(design[:, :columns], axis=0)
-        if size[-1] == 0:  # a power of t that has decayed below float64 adds nothing
+    most = min(design.shape[1], y.size - LEAST + 2)
+    size = np.maximum(np.linalg.norm(design, axis=0), np.finfo(float).tiny)
+    upper = np.abs(np.linalg.qr(noise.inverses[0] @ (design / size)[:, :most], mode="r"))
+    own = np.diagonal(upper) > ROUNDING * upper.max(axis=0)
+    for columns in range(2, most + 1):
+        if not own[columns - 1] and found:  # powers of t that have decayed below rounding add nothing
             found.append(found[-1])
             continue
-        prepared = gls(design[:, :columns] / size, noise)
+        part = (design / size)[:, :columns][:, own[:columns]]
+        prepared = gls(part, noise)
         row = prepared.flat[0, 1]
         # the noise is scaled to the residuals; the factor is the variance of Student's t
         square = float(prepared.posterior(y, floor=floor / unit).square[0, 0, 0])
         variance = square / (prepared.freedom - 2) * prepared.normal[0, 1, 1] + row @ shared @ row
-        left = y[:, 0] - design[:, :columns] / size @ (prepared.flat[0] @ y[:, 0])
+        left = y[:, 0] - part @ (prepared.flat[0] @ y[:, 0])
         residual = float(np.sqrt(np.mean(left**2) + np.mean(floor)))
         found.append(_Limit(float((row @ y)[0] / size[1]), float(np.sqrt(variance) / size[1]), residual))
     return found

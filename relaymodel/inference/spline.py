@@ -281,7 +281,7 @@ def _read(target: _Target, posterior: Posterior, readers: _Readers, y: Array) ->
     mean = np.sum(share * added, axis=0)
     variance = np.sum(share * (np.concatenate(variances) + (added - mean) ** 2), axis=0)
     # of a constant the slope is 0 to the last digit
-    return target.plain.T @ (y - y[:1]) + mean, np.maximum(variance, 0)
+    return target.plain.T @ (y - y[:1]) + mean, np.maximum(variance, rounding(y))
 
 
 def _local(posterior: Posterior, c: int, rows: NDArray[np.intp], target: _Target) -> Array:

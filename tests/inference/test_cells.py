@@ -81,6 +81,26 @@ class TestExtremes:
             assert np.all(np.abs(value - 0.5) < 4 * np.atleast_1d(found.stderr) + 1e-9)
             assert np.all(np.isfinite(found.stderr))
 
+    @pytest.mark.parametrize("last", [1e100, 1e300])
+    @pytest.mark.parametrize("law", [lambda t: t**-0.3, lambda t: 1 + 0 * t, lambda t: t**-2.0 + 0.02])
+    def test_few_points_over_hundreds_of_decades(self, rng, last, law):
+        """Powers of t that are tried for corrections have decayed below rounding within the window's first points."""
+        t = np.geomspace(1, last, 12)
+        D = np.maximum(law(t), 1e-290)
+        for curve in (Curve(t, D), Curve(t, D * np.exp(1e-12 * rng.standard_normal(12))), Curve(t, D, 0.05 * D)):
+            found = extrapolate_exponent(curve)
+            limit = 0 if D[-1] > 0.01 else 0.3
+            assert abs(found.value - limit) <= 1.96 * found.stderr + 1e-6
+            assert np.isfinite(found.stderr)
+
+    def test_errors_from_next_to_nothing_to_far_too_much(self, rng):
+        t = np.geomspace(1e17, 1e300, 300)
+        stated = 1e-132 * 10 ** rng.uniform(-12, 12, 300)
+        found = estimate_exponent(Curve(t, np.full(300, 1e-132), stated))
+        assert np.all(np.isfinite(found.stderr))
+        assert np.all(found.stderr > 0)
+        assert np.all(np.abs(found.value) <= 3 * found.stderr)
+
     @pytest.mark.parametrize("start", [1.7e9, 1e6])
     def test_a_constant_on_time_stamps_has_the_exponent_0(self, start):
         t = start + 60.0 * np.arange(200)
