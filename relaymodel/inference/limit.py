@@ -40,6 +40,11 @@ RISEN = 2.0
 
 GROWS = "the exponent still grows at the end of the window: this is the limit if it settles, which noise hides"
 
+FALLING, FLAT = (0.0, 0.2, 0.4), 0.1
+"""Where in a window, in parts of its log t, a curve is looked at for the exponent it had; and the share of that which
+counts as none at its end.  Of 30 curves t^-.5 + .02 to t = 10^6 with 5 % noise 28 are said to be flat, of 420 power
+laws, sums of two and relay models none."""
+
 UNKNOWN_PROMPTS = (1.0, 4.0, 16.0)
 """Prompt lengths that are tried if it is not known, in units of the first t."""
 
@@ -306,17 +311,18 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
 
 
 def _plateau(cells: Cells, y: Array) -> tuple[str, ...]:
-    """Return what is to be said of a curve that has fallen, and does not over the last fifth of its window."""
-    x = cells.x[-1] - (cells.x[-1] - cells.x[0]) * np.array([1.0, 0.8, 0.6, 0.2, 0.1, 0.0])
-    found = smooth(cells, y, x)
+    """Return what is to be said of a curve that has fallen, and does not any more where its window ends."""
+    length = cells.x[-1] - cells.x[0]
+    found = smooth(cells, y, cells.x[0] + length * np.array([*FALLING, 1.0]))
     error = np.sqrt(found.variance + found.lasting)
-    early, late = found.alpha[:3], found.alpha[3:]
-    still = np.all(np.abs(late) < np.maximum(1.96 * error[3:], 0.02)) and np.all(
-        late + 1.96 * error[3:] < early.max() / 2
-    )
-    if not (still and early.max() > 3 * error[int(np.argmax(early))]):
+    first = int(np.argmax(found.alpha[:-1]))
+    early, late, reach = found.alpha[first], found.alpha[-1], 1.96 * error[-1]
+    if early < 3 * error[first] or abs(late) > max(reach, FLAT * early) or late + reach > early / 2:
         return ()
-    return (f"the curve is flat at its end: a plateau from t = {cells.t[0] * np.exp(x[3]):.2g} on, as far as it goes",)
+    return (
+        f"the curve is flat at its end, as far as one can see: its exponent was {early:.2g}, and at t = "
+        f"{cells.t[-1]:.2g} it is {figure(float(late), float(error[-1]))}, as on a plateau",
+    )
 
 
 def _of_drift(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import relaymodel.exact
-from relaymodel import Curve, Layer, RelayModel
+from relaymodel import Curve, Layer, RelayModel, influence
 from relaymodel.inference import (
     UnderdeterminedError,
     extrapolate_exponent,
@@ -148,6 +148,22 @@ class TestLimit:
                     assert not limit.identified
                     assert "still grows" in limit.caveats[-1]
         assert refused >= 6 or power < 0.2  # of .2, 23 of 24 were
+
+    @pytest.mark.parametrize(
+        ("law", "flat"),
+        [
+            (lambda t: t**-0.5 + 0.02, True),
+            (lambda t: t**-0.5, False),
+            (lambda t: t**-0.2, False),
+            (lambda t: t**-0.5 + 3 / t, False),
+            (lambda t: influence(RelayModel.uniform(64, 2, 0.5), t), False),
+        ],
+    )
+    def test_a_plateau_that_shows_is_said(self, rng, law, flat):
+        t = log_integers(1, 1e6, 100)
+        for _ in range(4):
+            found = extrapolate_exponent(Curve(t, law(t) * np.exp(0.05 * rng.standard_normal(t.size))))
+            assert any("flat at its end" in caveat for caveat in found.caveats) == flat
 
     def test_a_limit_that_shows_is_not_said_to_grow(self, rng):
         t = log_integers(1, 10**6, 100)
