@@ -82,6 +82,21 @@ def real(name: str, value: object) -> Number:
     )
 
 
+def floating(name: str, value: object) -> float:
+    """Return a finite real number as a float; `ValueError` beyond the range of float64.
+
+    >>> floating("t_min", 10**400)
+    Traceback (most recent call last):
+    ValueError: t_min must be within the range of float64, at most 1.8e308 in size, got 1000000000000000000000000000...
+    """
+    number = real(name, value)
+    try:
+        return float(number)
+    except OverflowError:
+        rule = "within the range of float64, at most 1.8e308 in size"
+        raise ValueError(f"{name} must be {rule}, got {show(value)}") from None
+
+
 def positive_integer(name: str, value: object, *, least: int = 1) -> int:
     """Return an integer that is at least `least`; floats are refused even when whole.
 
@@ -103,7 +118,7 @@ def positive(name: str, value: object) -> float:
     Traceback (most recent call last):
     ValueError: temperature must be positive, got 0
     """
-    number = float(real(name, value))
+    number = floating(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be positive, got {show(value)}")
     return number
@@ -120,7 +135,7 @@ def series(name: str, values: object, *, least: int = 1) -> NDArray[np.float64]:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.dtype == object:
-        array = np.array([float(real(f"{name}[{i}]", value)) for i, value in enumerate(array)])
+        array = np.array([floating(f"{name}[{i}]", value) for i, value in enumerate(array)])
     array = array.astype(np.float64)
     if array.size < least:
         raise ValueError(f"{name} must have at least {least} value{'s' * (least > 1)}, got {array.size}")

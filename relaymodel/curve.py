@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ import numpy as np
 from immutabledict import immutabledict
 
 from relaymodel import files
-from relaymodel.checks import PLAIN_NUMBER, as_text, choice, demand, numbers, series, show
+from relaymodel.checks import PLAIN_NUMBER, as_text, choice, demand, floating, numbers, series, show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -95,11 +96,15 @@ class Curve:
             if array is not None:
                 array.flags.writeable = False
             object.__setattr__(self, name, array)
-        provenance = as_text(dict(self.provenance))
-        object.__setattr__(self, "provenance", immutabledict(provenance))
+        if not isinstance(self.provenance, Mapping):
+            raise TypeError(f"provenance must be a dictionary, got {show(self.provenance)}")
+        object.__setattr__(self, "provenance", immutabledict(as_text(self.provenance)))
 
     def _checked_pairs(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
-        pairs = numbers("pairs", self.pairs).astype(np.float64)
+        pairs = numbers("pairs", self.pairs)
+        if pairs.dtype == object:
+            pairs = np.array([floating("pairs", value) for value in pairs.flat]).reshape(pairs.shape)
+        pairs = pairs.astype(np.float64)
         if pairs.ndim != 2 or len(pairs) < 2 or pairs.shape[1] != distance.size:
             raise ValueError(f"pairs must have 2 rows or more of {distance.size} values, got shape {pairs.shape}")
         demand("pairs", pairs, np.isfinite(pairs) & (pairs > 0), "positive and finite")
@@ -135,8 +140,8 @@ class Curve:
         >>> Curve([1, 2, 4, 8], [8, 4, 2, 1]).window(t_min=2).t
         array([2., 4., 8.])
         """
-        low = self.t[0] if t_min is None else float(t_min)
-        high = self.t[-1] if t_max is None else float(t_max)
+        low = self.t[0] if t_min is None else floating("t_min", t_min)
+        high = self.t[-1] if t_max is None else floating("t_max", t_max)
         keep = (self.t >= low) & (self.t <= high)
         if np.count_nonzero(keep) < 2:
             raise ValueError(
@@ -176,6 +181,8 @@ class Curve:
         >>> Curve.from_dataframe(frame, columns={"t": "tokens"})
         Curve(3 points, t = 1..4, distance = 4..1)
         """
+        if not hasattr(frame, "columns"):
+            raise TypeError(f"frame must be a data frame of pandas, got {show(frame)} of type {type(frame).__name__}")
         table = files.table_of("frame", {name: frame[name] for name in frame.columns}, getattr(frame, "attrs", {}))
         return _chosen(_curves_of(table, columns), layer, "frame")
 

@@ -28,6 +28,20 @@ STDIO = Path("-")
 """Standard input where a file is read, standard output where one is written."""
 
 
+def as_path(name: str, path: object) -> Path:
+    """Return the path that a string or a path object names; `TypeError` for anything else.
+
+    >>> as_path("resume", 3)
+    Traceback (most recent call last):
+    TypeError: resume must be a path, text or a path object, got 3 of type int
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, text or a path object, got {show(path)} of type {type(path).__name__}")
+    if "\0" in os.fspath(path):
+        raise ValueError(f"{name} must not hold a zero character, got {show(path)}")
+    return Path(path)
+
+
 def claim(path: PathLike, *, overwrite: bool = False) -> Path:
     """Return `path` after checking that it may be written: before long work, not after it.
 
@@ -39,7 +53,7 @@ def claim(path: PathLike, *, overwrite: bool = False) -> Path:
     Traceback (most recent call last):
     FileNotFoundError: cannot write /no/such/folder/curve.csv: the folder /no/such/folder does not exist
     """
-    target = Path(path)
+    target = as_path("path", path)
     if target == STDIO:
         return target
     folder = target.absolute().parent
@@ -147,8 +161,9 @@ def _pass_on(content: bytes) -> None:
 
 def read_bytes(path: PathLike) -> bytes:
     """Return what a file holds, or standard input for -; an `OSError` names the file."""
-    if Path(path) != STDIO:
-        return Path(path).read_bytes()
+    file = as_path("path", path)
+    if file != STDIO:
+        return file.read_bytes()
     stream = getattr(sys.stdin, "buffer", None)
     return sys.stdin.read().encode("utf-8") if stream is None else stream.read()
 
@@ -312,7 +327,7 @@ def write_table(
     The suffix says how: .tsv with tabs, .npz arrays (numbers as float64), .parquet with pandas, everything else CSV.
     Raises `ValueError` for numbers that are not finite.
     """
-    suffix = Path(path).suffix.lower()
+    suffix = as_path("path", path).suffix.lower()
     if suffix == ".npz":
         return write_npz(path, {name: _array(values) for name, values in columns.items()}, facts, overwrite=overwrite)
     if suffix == ".parquet":

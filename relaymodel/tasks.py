@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections import deque
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from relaymodel.progress import reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -57,7 +57,7 @@ class Store:
     def __init__(
         self, folder: files.PathLike, fingerprint: str, *, writer: str, of: str, name: str, holds: Sequence[str]
     ) -> None:
-        self.folder, self.fingerprint = Path(folder), fingerprint
+        self.folder, self.fingerprint = files.as_path("resume", folder), fingerprint
         self.writer, self.of, self.name, self.holds = writer, of, name, holds
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"resume must be a folder, and {folder} is a file")

@@ -2,9 +2,8 @@
 
 import difflib
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, exceptions
@@ -24,6 +23,7 @@ from relaymodel.cli.sliders import explore
 from relaymodel.cli.sweep import sweep
 from relaymodel.cli.symbols import derive
 from relaymodel.cli.training import train
+from relaymodel.cli.wording import as_typed
 from relaymodel.progress import Clock
 
 WELCOME = f"""\
@@ -44,32 +44,6 @@ relaymodel --help lists all commands, relaymodel COMMAND --help explains one.
 UNUSABLE = 2  # as shells and argparse have it
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
-
-RENAMED = {
-    "steps": ("--t-max",),
-    "level": ("--hold",),
-    "strength": ("--bias",),
-    "network": ("MODEL",),
-    "model": ("MODEL",),
-    "text": ("--continuation", "TEXT"),
-    "pairs": ("--pairs",),
-    "reminders": ("--every",),
-    "power": ("--split",),
-    "share": ("--clamp", "--share"),
-}
-"""What the package calls otherwise than the command line, and the options that it may mean."""
-
-OBJECTS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (r"\bFraction\((-?\d+), (\d+)\)", lambda found: f"{found[1]}/{found[2]}"),
-    (r"\d{60,}", lambda found: f"{found[0][:20]}..."),
-    (r"\bPromptBias\(([^()\s]+)\)", lambda found: f"--bias {found[1]}"),
-    (r"(?:\ba )?\bPromptBias\b", lambda _: "--bias"),
-    (r"(?:\ba )?\bConstantShare\b", lambda _: "--share"),
-    (r"\bLayer\(([^()]*)\)?", lambda found: f"({found[1].replace('=', ' ')})"),
-    (r", got RelayModel\(.*", lambda _: ""),
-    (r"^model\b", lambda _: "the model"),
-)
-"""Objects of the package as it shows them in an error, and what stands for them on the command line."""
 
 app = App(
     "relaymodel",
@@ -178,29 +152,9 @@ def _one_line(error: Exception, arguments: Sequence[str]) -> str:
         message = "the input is nested too deeply"
     elif not isinstance(error, (ValueError, TypeError, OSError, ArithmeticError, ImportError)):
         message = f"unexpected {type(error).__name__}: {message}"
-    return one_line(_as_typed(message, arguments)) or type(error).__name__
-
-
-def _as_typed(message: str, arguments: Sequence[str]) -> str:
-    """Return a message of the package with the command's options in place of the package's names for them.
-
-    A name is what the message begins with, what it gives a value (every = 3), and every word with an underscore.  The
-    package's objects are written as options are.
-    """
-    options = _options(arguments[0]) if arguments else set()
-
-    def typed(found: re.Match[str]) -> str:
-        named = (f"--{found[0].replace('_', '-')}", *RENAMED.get(found[0], ()))
-        return next((name for name in named if name in options), found[0])
-
-    begin = re.match(r"(?:\w+(?:, | or | \+ ))*\w+(?= (?:must|needs)\b)", message)
-    end = begin.end() if begin else 0
-    first = re.sub(r"\w+", typed, message[:end])
-    rest = re.sub(r"(?<![\w.-])(?:[a-z]+(?= = )|[a-z]+_[a-z]+\b|(?<=pass )[a-z]+(?==))", typed, message[end:])
-    message = first + rest
-    for pattern, words in OBJECTS:
-        message = re.sub(pattern, words, message)
-    return message
+    return (
+        one_line(as_typed(message, arguments, _options(arguments[0]) if arguments else set())) or type(error).__name__
+    )
 
 
 def _options(command: str) -> set[str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import relaymodel as rm
 from relaymodel import plotting
-from relaymodel.checks import show
+from relaymodel.checks import floating, show
 from relaymodel.cli.curves import CurveFile, WindowOptions, demand_file
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import FIT, flag, option, options
@@ -21,7 +21,7 @@ NAMES = ("relay", "depth", "position", "bias", "recency", "sink")
 
 def _held(name: str, text: str) -> float | None:
     """Return the value to hold, or None to fit."""
-    return None if text == FREE else float(number(name, text))
+    return None if text == FREE else floating(name, number(name, text))
 
 
 @options(FIT)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from relaymodel import files, plotting
-from relaymodel.checks import choice, one_line, show
+from relaymodel.checks import choice, floating, one_line, show
 from relaymodel.cli.numbers import numbers, text
 from relaymodel.cli.options import OUTPUT, Force, Json, flag, option, options
 from relaymodel.display import STYLES, typeset
@@ -74,7 +74,7 @@ def _size(option: str, text: str) -> tuple[float, float]:
     >>> _size("--size", "12,4.8")
     (12.0, 4.8)
     """
-    found = [float(value) for value in numbers(option, text)]
+    found = [floating(option, value) for value in numbers(option, text)]
     if len(found) != 2:
         raise ValueError(f"{option} must be width and height in inches, such as 12,4.8, got {show(text)}")
     return found[0], found[1]
@@ -179,7 +179,7 @@ class Output(Files):
         """Return the format of the figure."""
         assert self.plot is not None
         if self.format is not None or self.plot == STDIO:
-            return choice("--format", self.format or "png", ("png", "svg", "pdf"))
+            return choice("--format", "png" if self.format is None else self.format, ("png", "svg", "pdf"))
         return plotting.check_suffix(self.plot)[1:]
 
     def give(self, *found: Any, draw: Sequence[Draw] = (), quiet: bool = False, **others: Any) -> None:

@@ -246,6 +246,6 @@ def check_positive(model: RelayModel, purpose: str) -> None:
     check_bias_model(model)
     for i, layer in enumerate(model.layers):
         if min(layer.residual, layer.sink, *(head.relay for head in layer.heads)) < 0:
-            raise ValueError(f"model must have no negative strength {purpose}, got {show(layer)} at layer {i}")
+            raise ValueError(f"model must have no negative strength {purpose}, got {show(layer)} in layer {i + 1}")
     if model.saturation == 0 or not any(layer.relays for layer in model.layers):
         raise ValueError(f"model must have an influence other than 0 {purpose}, got {show(model)}")

@@ -44,7 +44,8 @@ class GammaKernel:
     def series(self, q: fmpq | arb, order: int) -> arb_series:
         """Return the power series in w at z = w - q, q > -1."""
         offset = q if self.tokens else q + 1
-        value = gamma_ratio(self.start, offset, order) / gamma_ratio(self.b - 1, q + 1, order)
+        # a quotient of their exponentials would divide by balls that hold 0 where a position is huge
+        value = (log_gamma_rise(self.start, offset, order) - log_gamma_rise(self.b - 1, q + 1, order)).exp()
         if not self.tokens:
             value /= arb_series([arb(1 + q), -1], order)
         if self.slope:
@@ -52,11 +53,11 @@ class GammaKernel:
         return value
 
 
-def gamma_ratio(x: fmpq, a: fmpq | arb, order: int) -> arb_series:
-    """Return Gamma(x + a - w) / Gamma(x) as a power series in w."""
+def log_gamma_rise(x: fmpq, a: fmpq | arb, order: int) -> arb_series:
+    """Return log Gamma(x + a - w) / Gamma(x) as a power series in w."""
     if x >= HUGE:
-        return log_gamma_ratio(x, a, order).exp()
-    return (arb_series([arb(x + a), -1], order).lgamma() - arb(x).lgamma()).exp()
+        return log_gamma_ratio(x, a, order)
+    return arb_series([arb(x + a), -1], order).lgamma() - arb(x).lgamma()
 
 
 def digamma_rise(x: fmpq, a: fmpq | arb, order: int) -> arb_series:

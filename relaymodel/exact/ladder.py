@@ -22,7 +22,7 @@ from math import comb, floor, lgamma, log
 
 from flint import arb, arb_series, ctx, fmpq
 
-from relaymodel.exact.kernel import GammaKernel, gamma_ratio, head_front
+from relaymodel.exact.kernel import GammaKernel, head_front, log_gamma_rise
 from relaymodel.exact.spectrum import Symbol, rational
 
 MOST_POLES = 3000  # summed; more are refused, and a contour serves
@@ -251,7 +251,7 @@ class PoleLadder:
 def gamma_quotient(kernel: GammaKernel, X: fmpq) -> arb:
     """Return Gamma(a + X) Gamma(b - 1) / (Gamma(start) Gamma(b + X))."""
     a = X if kernel.tokens else X + 1
-    return gamma_ratio(kernel.start, a, 1)[0] / gamma_ratio(kernel.b - 1, X + 1, 1)[0]
+    return (log_gamma_rise(kernel.start, a, 1) - log_gamma_rise(kernel.b - 1, X + 1, 1)).exp()[0]
 
 
 def _product(factors: list[arb_series], order: int) -> arb_series:

@@ -6,6 +6,7 @@ from relaymodel.model import RelayModel
 
 PROMISE = 1e-12  # relative error of every float returned; absolute for the local exponent
 LARGEST_PROMPT, LARGEST_T, DEEPEST = 10**9, 1e300, 64  # to which the promise holds
+STEEPEST_SERVED = 1000  # to which float64 is tried: its power of the depth is in range, with room
 
 
 def rounding_error(depth: int) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from relaymodel.checks import Number
 from relaymodel.exact import expansion
 from relaymodel.exact.powersums import SHIFT, STIRLING, log_gamma_ratio
-from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, PROMISE, rounding_error
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, PROMISE, STEEPEST_SERVED, rounding_error
 from relaymodel.exact.residues import SMALLEST_SUM
 from relaymodel.exact.spectrum import merged, rational
 from relaymodel.model import Head, RelayModel
@@ -149,7 +149,7 @@ def _position(model: RelayModel) -> Number | None:
         if head is not found:
             if layer.sink or len(layer.heads) > 1 or head.recency or head.decay != 1 or not head.relay:
                 return None
-            if found is not None and head.position != found.position:
+            if head.position > STEEPEST_SERVED or (found is not None and head.position != found.position):
                 return None
             found = head
     return None if found is None else found.position

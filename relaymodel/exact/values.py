@@ -1,6 +1,7 @@
 """The float64 values users ask for: the fast path where it keeps its promise, balls everywhere else."""
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -10,8 +11,16 @@ from numpy.typing import NDArray
 from relaymodel.checks import Number, demand, numbers, real, show
 from relaymodel.exact import bands, residues, scalar
 from relaymodel.exact.ball import PrecisionError, influence_ball, local_exponent_ball, token_influence_ball
-from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T, PROMISE, outside, rounding_error
-from relaymodel.exact.spectrum import merged, own_weight, symbol, without_influence
+from relaymodel.exact.promise import (
+    DEEPEST,
+    LARGEST_PROMPT,
+    LARGEST_T,
+    PROMISE,
+    STEEPEST_SERVED,
+    outside,
+    rounding_error,
+)
+from relaymodel.exact.spectrum import merged, own_weight, rational, symbol, without_influence
 from relaymodel.model import RelayModel
 
 CHUNK = 1 << 13  # points evaluated at once: enough to spread the calls, and small for the cache and the allocator
@@ -143,14 +152,14 @@ def token_influence(model: RelayModel, source: Integer | Points, target: Integer
     values = np.zeros(s.size)
     pending = s <= n
     if without_influence(model):
-        values[s == n] = float(own_weight(model))
-        values[(s == 1) & pending] += float(model.plateau)
+        values[s == n] = _float(own_weight(model))
+        values[(s == 1) & pending] += _float(model.plateau)
         pending[:] = False
     elif symbol(model).plain and not model.plateau:
         for i in np.flatnonzero(s == n):
-            values[i] = float(merged(model).eigenvalue(int(n[i])))
+            values[i] = _float(merged(model).eigenvalue(int(n[i])))
         pending &= s < n
-    if model.depth <= DEEPEST:
+    if _served(model):
         for path, wanted in _paths(model, residues.token_influence, bands.token_influence):
             good = pending & (n <= 2**53)
             if np.count_nonzero(good) < wanted:
@@ -178,10 +187,10 @@ def _evaluate(model: RelayModel, t: Scalar | Points, *, exponent: bool) -> float
         if exponent and not model.plateau:
             raise ValueError(f"model must have an influence other than 0 for a local exponent, got {show(model)}")
         if not exponent:
-            result += float(model.plateau)
+            result += _float(model.plateau)
         return result.reshape(shape) if shape else float(result[0])
     pending = np.ones(floats.size, dtype=bool)
-    if model.prompt <= LARGEST_PROMPT and model.depth <= DEEPEST:
+    if model.prompt <= LARGEST_PROMPT and _served(model):
         for path, wanted in _paths(model, residues.influence, bands.influence):
             good = pending & (floats <= LARGEST_T)
             if np.count_nonzero(good) < wanted:
@@ -196,6 +205,16 @@ def _evaluate(model: RelayModel, t: Scalar | Points, *, exponent: bool) -> float
         result[i] = _by_balls(model, evaluate, float(floats[i]) if exact is None else exact[i])
     result += 0.0  # never -0.0, where a negative value is too small for float64
     return result.reshape(shape) if shape else float(result[0])
+
+
+def _served(model: RelayModel) -> bool:
+    """Whether float64 is tried: everything in the symbol is far within its range."""
+    if model.depth > DEEPEST or abs(model.plateau) > LARGEST_T:
+        return False
+    parts = {x for residual, heads in symbol(model).layers for x in (residual, *(s for s, *_ in heads))}
+    return all(x == 0 or 1 / Fraction(LARGEST_T) <= abs(x) <= LARGEST_T for x in parts) and all(
+        g <= STEEPEST_SERVED and delta <= STEEPEST_SERVED for g, delta in symbol(model).shapes
+    )
 
 
 Path = TypeVar("Path", bound=Callable[..., residues.Sums])
@@ -282,6 +301,11 @@ def _by_balls(model: RelayModel, evaluate: Callable[..., arb], *where: Any) -> f
             raise
         reason = f"{error}; beyond the domain in which every value is promised: {beyond}"
         raise PrecisionError(reason, error.ball) from None
+
+
+def _float(value: Fraction) -> float:
+    """Return an exact value as float64."""
+    return _to_float(arb(rational(value))) if abs(value) > LARGEST_T else float(value)
 
 
 def _to_float(ball: arb) -> float:

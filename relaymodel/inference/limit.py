@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from relaymodel.checks import positive_integer, real
+from relaymodel.checks import floating, positive_integer
 from relaymodel.curve import Curve
 from relaymodel.display import figure, table
 from relaymodel.inference.cells import Array, Cells
@@ -17,7 +17,7 @@ from relaymodel.inference.settling import ODDS, Settled, settling
 from relaymodel.inference.spline import Smooth, smooth
 from relaymodel.inference.threads import one_thread
 from relaymodel.inference.waves import said
-from relaymodel.inference.window import LEAST, UnderdeterminedError, window
+from relaymodel.inference.window import LEAST, UnderdeterminedError, stated_prompt, window
 from relaymodel.model import RelayModel
 
 EARLIEST = 2.0
@@ -196,15 +196,14 @@ def extrapolate_exponent(
 def _prompt(curve: Curve, prompt: int | None) -> int:
     if prompt is not None:
         return positive_integer("prompt", prompt, least=0)
-    stated = curve.provenance.get("prompt", "")
-    return int(stated) if stated.isascii() and stated.isdigit() else 0
+    return stated_prompt(curve) or 0
 
 
 def _of_model(model: RelayModel, t_min: float | None, t_max: float | None, degree: int) -> Limit:
     from relaymodel.exact import local_exponent
 
-    low = max(2.0**20, 2.0**10 * model.prompt) if t_min is None else float(real("t_min", t_min))
-    high = low**1.5 if t_max is None else float(real("t_max", t_max))
+    low = max(2.0**20, 2.0**10 * model.prompt) if t_min is None else floating("t_min", t_min)
+    high = low**1.5 if t_max is None else floating("t_max", t_max)
     if not 0 < low < high:
         raise ValueError(f"t_min must be positive and below t_max, got {low:.6g} and {high:.6g}")
     points = max(11, degree + 3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import real, show
+from relaymodel.checks import floating, show
 from relaymodel.inference.shape import DEEPEST_FITTED
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Coordinates:
 
 def bounded(name: str, value: object) -> float:
     """Return the value of a parameter that is to be held, within its bounds."""
-    number, (low, high) = float(real(name, value)), BOUNDS[name]
+    number, (low, high) = floating(name, value), BOUNDS[name]
     if not low <= number <= high:
         raise ValueError(f"{name} must be None, to be fitted, or {low:g} to {high:g}, got {show(value)}")
     return number

@@ -7,13 +7,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from relaymodel.checks import positive_integer
+from relaymodel.checks import positive_integer, show
 from relaymodel.curve import Curve
 from relaymodel.inference.cells import Cells
 from relaymodel.inference.parameters import Coordinates
 from relaymodel.inference.regression import Problem
 from relaymodel.inference.shape import Shape
-from relaymodel.inference.window import UnderdeterminedError
+from relaymodel.inference.window import UnderdeterminedError, stated_prompt
 
 Array = NDArray[np.float64]
 
@@ -87,12 +87,11 @@ def prompt_of(curve: Curve, prompt: int | None) -> int:
     if prompt is not None:
         length = positive_integer("prompt", prompt)
     else:
-        stated = curve.provenance.get("prompt", "")
-        if not (stated.isascii() and stated.isdigit() and int(stated) > 0):
-            raise ValueError(
-                f"prompt must be given, since the curve's provenance does not state a prompt length, got {stated!r}"
-            )
-        length = int(stated)
+        stated = stated_prompt(curve)
+        if stated is None:
+            got = show(curve.provenance.get("prompt", ""))
+            raise ValueError(f"prompt must be given, since the curve's provenance states no prompt length, got {got}")
+        length = stated
     if length > LONGEST:
         raise ValueError(f"prompt must be at most {LONGEST} in a fit, got {length}")
     return length

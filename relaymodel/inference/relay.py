@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from relaymodel.checks import positive_integer, real, series, show
+from relaymodel.checks import floating, positive_integer, series, show
 from relaymodel.curve import Curve
 from relaymodel.display import table
 from relaymodel.inference.estimate import Estimate
@@ -242,7 +242,7 @@ def fit(
         by = " with a recency" if recency != 0 else ""
         raise ValueError(f"t must be at most {latest:g} in a fit{by}, got {used[0].t[-1]:g}; choose t_max")
     coordinates = Coordinates.of(relay=relay, depth=depth, position=position, bias=bias, recency=recency, sink=sink)
-    factor = None if amplitude is None else float(real("amplitude", amplitude))
+    factor = None if amplitude is None else floating("amplitude", amplitude)
     if factor is not None and factor <= 0:
         raise ValueError(f"amplitude must be positive, got {show(amplitude)}")
     if factor is not None and not coordinates.moving:

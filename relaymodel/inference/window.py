@@ -1,8 +1,9 @@
 """The part of a curve that is used."""
 
+import re
+
 import numpy as np
 
-from relaymodel.checks import real, show
 from relaymodel.curve import Curve
 
 LEAST = 6
@@ -34,9 +35,15 @@ class UnderdeterminedError(ValueError):
         return str(self.args[0])
 
 
+def stated_prompt(curve: Curve) -> int | None:
+    """Return the prompt length that a curve's provenance states, None without one that could be."""
+    stated = curve.provenance.get("prompt", "")
+    return int(stated) if re.fullmatch("0*[1-9][0-9]{0,18}", stated) else None
+
+
 def part(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
     """Return the part of the curve from `t_min` to `t_max`, both checked; None leaves an end open."""
-    used = curve.window(_end("t_min", t_min), _end("t_max", t_max))
+    used = curve.window(t_min, t_max)
     if used.stderr is None or used.pairs is not None or len(used) < NEIGHBOURS:
         return used
     stated = used.stderr / used.distance
@@ -48,15 +55,6 @@ def part(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:
     note = f"{np.sum(~keep)} points with {STRAY:g} times the error of their neighbours or more"
     facts = {**used.provenance, "left out of the fit": note}
     return Curve(used.t[keep], used.distance[keep], used.stderr[keep], facts)
-
-
-def _end(name: str, t: float | None) -> float | None:
-    if t is None:
-        return None
-    try:
-        return float(real(name, t))
-    except OverflowError:
-        raise ValueError(f"{name} must be at most {np.finfo(float).max:.2g}, got {show(t)}") from None
 
 
 def window(curve: Curve, t_min: float | None, t_max: float | None) -> Curve:

@@ -10,7 +10,7 @@ import numpy as np
 from relaymodel.control import biased_influence
 from relaymodel.control import many as biased
 from relaymodel.exact import influence, local_exponent, many
-from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T
+from relaymodel.exact.promise import DEEPEST, LARGEST_PROMPT, LARGEST_T, STEEPEST_SERVED
 from relaymodel.model import RelayModel
 from relaymodel.simulation.bias import PromptBias
 
@@ -34,7 +34,8 @@ class Place(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether all strengths and depths share one set of sums, `many`."""
-        return self.recency == self.sink == self.bias == 0 and self.prompt <= LARGEST_PROMPT
+        small = self.prompt <= LARGEST_PROMPT and self.position <= STEEPEST_SERVED
+        return self.recency == self.sink == self.bias == 0 and small
 
     @property
     def shares_grid(self) -> bool:
@@ -49,6 +50,12 @@ class Strength(NamedTuple):
     relay: Number
     residual: Number
 
+    @property
+    def served(self) -> bool:
+        """Whether `many` has it."""
+        inside = all(-LARGEST_T <= strength <= LARGEST_T for strength in (self.relay, self.residual))
+        return self.depth <= DEEPEST and self.relay != 0 and inside
+
 
 def evaluate(
     places: list[Place], strengths: list[Strength], t: NDArray[Any], wanted: tuple[str, ...]
@@ -62,7 +69,7 @@ def evaluate(
     missing = {name: np.ones(shape, dtype=bool) for name in wanted}
     times = t.astype(np.float64) if t.dtype != object else np.array([_float(x) for x in t])
     near = np.flatnonzero(times <= LARGEST_T)
-    fast = np.array([q for q, s in enumerate(strengths) if s.depth <= DEEPEST and s.relay != 0], dtype=np.intp)
+    fast = np.array([q for q, s in enumerate(strengths) if s.served], dtype=np.intp)
     for g in {place.position for place in places if place.plain}:
         at = np.array([i for i, place in enumerate(places) if place.plain and place.position == g])
         if near.size and fast.size:

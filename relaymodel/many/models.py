@@ -116,7 +116,9 @@ def grid_of(
 ) -> Dataset:
     """Return what `sweep` returns, always as a `Dataset`."""
     axes = {name: _axis(name, given[name]) for name in AXES}
-    wanted = tuple(choice("quantities", name, VALUES) for name in dict.fromkeys(quantities))
+    if not isinstance(quantities, (list, tuple)):
+        raise TypeError(f"quantities must be a list of names, got {show(quantities)}")
+    wanted = tuple(dict.fromkeys(choice("quantities", name, VALUES) for name in quantities))
     if not wanted:
         raise ValueError("quantities must name 'influence' or 'local_exponent', got none")
     _check(axes, wanted)
@@ -144,7 +146,7 @@ def grid_of(
         for name, values in out.items()
     }
     coords = {name: as_array(list(axes[name])) for name in (*kept, *(x for x in AXES if x not in kept))}
-    coords = {name: values if name in kept else values[0] for name, values in coords.items()}
+    coords = {name: values if name in kept else values[:1].reshape(()) for name, values in coords.items()}
     return Dataset(data, coords, {"source": f"relaymodel {__version__}, sweep"})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -12,6 +13,8 @@ from relaymodel.checks import Number, real, show
 from relaymodel.model.layer import Head, Layer
 
 _NUMBER = re.compile(r"[+-]?(\d+(/\d+)?|(\d+\.\d*|\.\d+)([eE][+-]?\d+)?|\d+[eE][+-]?\d+)", re.ASCII)
+LONGEST_NUMBER = 4000
+"""Characters: Python reads integers of up to 4300 digits."""
 HEAD = ("relay", "position", "recency", "decay")
 _PLUS = re.compile(r"(?<![eE=:])\+")  # not the sign of an exponent or of a number
 
@@ -72,13 +75,20 @@ def _describe(layer: Layer) -> str:
 
 def _number(name: str, text: str, whole: str) -> Number:
     """Return a number from its text, exactly."""
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"{name} must be a number of at most {LONGEST_NUMBER} digits, got {len(text)}")
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{name} must be a number such as 0.3 or 1/3, got {show(text)} in {show(whole)}")
     if "/" in text:
         if not int(text.partition("/")[2]):
             raise ValueError(f"{name} must not have the denominator 0, got {show(text)}")
         return Fraction(text)
-    return int(text) if re.fullmatch(r"[+-]?\d+", text) else real(name, float(text))
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    value = float(text)
+    if math.isinf(value) or (value == 0 and re.search("[1-9]", re.split("[eE]", text)[0])):
+        raise ValueError(f"{name} must be within the range of float64, got {show(text)}; a fraction has no such limits")
+    return value
 
 
 def layer_as_dict(layer: Layer) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from relaymodel.checks import Number, positive_integer, show
 from relaymodel.model.layer import OUTSIDE, Layer
 from relaymodel.model.notation import layer_as_dict, layer_from_dict
 
+DEEPEST_STACK = 10**6
+"""Of equal layers made at once: far beyond any network, and memory for them there is."""
+
 
 @dataclass(frozen=True)
 class RelayModel:
@@ -79,7 +82,9 @@ class RelayModel:
         True
         """
         layer = Layer(relay, residual, position, recency, sink)
-        return cls(prompt, (layer,) * positive_integer("depth", depth))
+        if positive_integer("depth", depth) > DEEPEST_STACK:
+            raise ValueError(f"depth must be at most {DEEPEST_STACK}, got {show(depth)}")
+        return cls(prompt, (layer,) * depth)
 
     def __hash__(self) -> int:
         return self._hash

@@ -105,18 +105,23 @@ class HeadRecursion:
         X = Fraction(1)
         inputs: dict[Kernel, list[float]] = {kernel: [] for kernel in self.kernels}
         for i, (layer, used) in enumerate(zip(model.layers, kernels, strict=True)):
-            value = as_float(f"the value on the prompt before layer {i}", X)
+            value = as_float(f"the value on the prompt before layer {i + 1}", X)
             heads = []
             for kernel in dict.fromkeys(used):
                 relay = sum(
                     (Fraction(h.relay) for h, k in zip(layer.heads, used, strict=True) if k == kernel), Fraction(0)
                 )
-                heads.append((as_float(f"relay of layer {i}", relay), self.kernels.index(kernel), counts[kernel]))
+                heads.append((as_float(f"relay of layer {i + 1}", relay), self.kernels.index(kernel), counts[kernel]))
                 counts[kernel] += 1
                 inputs[kernel].append(0.0 if bias is not None else value)
             residual, sink = Fraction(layer.residual), Fraction(layer.sink)
             self.layers.append(
-                (heads, as_float(f"residual of layer {i}", residual), as_float(f"sink of layer {i}", sink * X), value)
+                (
+                    heads,
+                    as_float(f"residual of layer {i + 1}", residual),
+                    as_float(f"sink of layer {i + 1}", sink * X),
+                    value,
+                )
             )
             X *= residual + sink + sum(Fraction(head.relay) for head in layer.heads)
         self.tracks = [Tracks(kernel, counts[kernel]) for kernel in self.kernels]
@@ -196,6 +201,6 @@ def kernel_of(layer: int, head: Head) -> Kernel:
         if value > most:
             raise ValueError(
                 f"{name} must be at most {most} in a simulation of heads with a recency or a bias, got "
-                f"{show(float(value))} in layer {layer}; use influence instead"
+                f"{float(min(value, Fraction(10**300))):g} in layer {layer + 1}; use influence instead"
             )
     return Kernel(g, order, float(head.decay))

@@ -55,8 +55,8 @@ def sample_points(samples: object, steps: int) -> Integers:
     Traceback (most recent call last):
     ValueError: samples must be strictly increasing, got 3.0 at index 1
     """
-    if np.ndim(samples) == 0:  # type: ignore[arg-type]
-        per_decade = positive_integer("samples", samples)
+    if not isinstance(samples, (list, tuple)) and np.ndim(samples) == 0:  # type: ignore[arg-type]
+        per_decade = min(positive_integer("samples", samples), 3 * steps)  # as many hit every integer
         # one exponent too many, so that rounding in log10 never loses a point
         exponents = np.arange(int(math.log10(steps) * per_decade) + 2) / per_decade
         grid = np.unique(np.rint(10.0**exponents))

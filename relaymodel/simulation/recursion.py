@@ -148,13 +148,13 @@ class Recursion:
             if g > LARGEST_POSITION:
                 raise ValueError(
                     f"position must be at most {LARGEST_POSITION} in a simulation, got "
-                    f"{show(model.layers[i].position)} in layer {i}; use influence instead"
+                    f"{show(model.layers[i].position)} in layer {i + 1}; use influence instead"
                 )
-            strengths = as_float(f"relay of layer {i}", relay), as_float(f"residual of layer {i}", residual)
+            strengths = as_float(f"relay of layer {i + 1}", relay), as_float(f"residual of layer {i + 1}", residual)
             self.layers.append((*strengths, self.positions.index(g)))
-            self.saturation.append(as_float(f"the value on the prompt before layer {i}", X))
+            self.saturation.append(as_float(f"the value on the prompt before layer {i + 1}", X))
             if bias is None:
-                self.initial[i, 0] = as_float(f"the sum over the prompt before layer {i}", model.prompt * X)
+                self.initial[i, 0] = as_float(f"the sum over the prompt before layer {i + 1}", model.prompt * X)
             X *= relay + residual
         self._scratch: Scratch | None = None
 

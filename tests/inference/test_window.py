@@ -38,7 +38,7 @@ class TestRefusals:
             (lambda c: estimate_exponent(c, [np.nan]), ValueError, "t must be finite"),
             (lambda c: estimate_exponent(c, ["5"]), TypeError, "t must be numbers"),
             (lambda c: estimate_exponent(c, t_min="5"), TypeError, "t_min must be"),
-            (lambda c: estimate_exponent(c, t_max=10**400), ValueError, "t_max must be at most"),
+            (lambda c: estimate_exponent(c, t_max=10**400), ValueError, "t_max must be within the range of float64"),
             (
                 lambda _: fit_power_law(Curve(1e15 - 100 + np.arange(100.0), np.ones(100))),
                 ValueError,

@@ -100,11 +100,11 @@ def test_a_zero_at_a_sample_is_refused():
     ("layers", "message"),
     [
         ([Layer(1e200)] * 2, "between t = 1 and t = 16 they left it"),
-        ([Layer(1e150)] * 4, "the value on the prompt before layer 3 must lie within the range of float64"),
+        ([Layer(1e150)] * 4, "the value on the prompt before layer 4 must lie within the range of float64"),
         ([Layer(1e-200, 0)] * 2, "between t = 1 and t = 16 they left it"),
-        ([Layer(Fraction(1, 10**400))], "relay of layer 0 must lie within the range of float64, got about 1e-400"),
-        ([Layer(10**400)], "relay of layer 0 must lie within the range of float64, got about 1e400"),
-        ([Layer(1, position=65)], "position must be at most 64 in a simulation, got 65 in layer 0"),
+        ([Layer(Fraction(1, 10**400))], "relay of layer 1 must lie within the range of float64, got about 1e-400"),
+        ([Layer(10**400)], "relay of layer 1 must lie within the range of float64, got about 1e400"),
+        ([Layer(1, position=65)], "position must be at most 64 in a simulation, got 65 in layer 1"),
     ],
 )
 def test_values_beyond_float64_are_refused(layers, message):
