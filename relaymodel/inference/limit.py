@@ -32,13 +32,12 @@ WIDEST = 1.0
 MISFIT = 0.01
 """Below this p-value a curve is not taken for one whose exponent drifts in a few powers of 1/log t."""
 
-GROWN = 2.0
-"""Log odds, 7 to 1, at which an exponent is said to grow on; of 60 noisy curves that settle none had 3 to 1."""
+GROWN = 0.5
+"""Log odds from which an exponent that has risen counts as one that grows on: of exp(-t^0.1) to 10^6 under 5 % noise
+seven curves in eight have more, of relay models with or without a bias one in sixteen."""
 
 RISEN = 2.0
 """Errors by which an exponent must have risen to be said to grow: of power laws, one in forty has."""
-
-GROWS = "the exponent still grows at the end of the window: this is the limit if it settles, which noise hides"
 
 FALLING, FLAT = (0.0, 0.2, 0.4), 0.1
 """Where in a window, in parts of its log t, a curve is looked at for the exponent it had; and the share of that which
@@ -266,10 +265,12 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         )
         logarithms = [np.log(used.t / used.t[0]), *(np.log((p + used.t) / (p + used.t[0])) for p in prompts)]
         drift = settling(cells, y, logarithms, 2 if prompt else 1, fit, terms)
-        if drift.growth > GROWN:
+        if drift.growth > GROWN and _rises(cells, y, fit):
             raise UnderdeterminedError(
-                f"the exponent must settle, and it still grows where the window ends, at t = {used.t[-1]:.6g}, as "
-                "that of a stretched exponential does; take a longer curve, or estimate_exponent for what it is so far",
+                f"the exponent must settle, and it still grows where the window ends, at t = {used.t[-1]:.6g}: one "
+                "that grows on, as a stretched exponential's, describes the curve "
+                f"{_times(drift.growth)} as well as one with a limit; take a longer curve, or estimate_exponent for "
+                "what it is so far",
                 partial=fit_power_law(used, t_min=float(used.t[0])),
             )
         if drift.p_value >= MISFIT:
@@ -330,7 +331,13 @@ def _of_drift(
     if drift.stderr > WIDEST:
         raise _refused(figure(drift.value, drift.stderr), used)
     noise = min(drift.noise, drift.stderr)
+    caveats = said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y)
     growing = drift.growth > -ODDS and _rises(cells, y, fit)
+    if growing:
+        caveats += (
+            "the exponent still grows at the end of the window: this is its limit if it has one, and an exponent that "
+            f"grows on without end describes the curve {_times(drift.growth)} as well",
+        )
     powers = " or ".join({"log t": f"1/log({name})", "t": f"1/({name})"}[form] for form in drift.forms)
     return Limit(
         value=drift.value,
@@ -344,10 +351,15 @@ def _of_drift(
         points=len(used),
         prompt=prompt,
         identified=not growing,
-        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y) + ((GROWS,) if growing else ()),
+        caveats=caveats,
         method=f"powers of {powers} with a normal prior, averaged by restricted likelihood",
         provenance=used.provenance,
     )
+
+
+def _times(growth: float) -> str:
+    """Return by how many times likelier, from its logarithm."""
+    return f"{np.exp(min(growth, np.log(1e6))):.2g} times"
 
 
 def _rises(cells: Cells, y: Array, fit: Smooth) -> bool:
