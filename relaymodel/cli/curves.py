@@ -82,7 +82,7 @@ def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), out
     """Estimate exponents of a curve in a file.
 
     A power law is fitted to a window, local exponents -dlogD/dlogt are estimated, and their limit at t to infinity is
-    extrapolated where the curve allows it; all with standard errors.
+    extrapolated where the curve allows it; all with standard errors, and with what the curve could not tell.
     """
     from relaymodel.inference import UnderdeterminedError
 
@@ -102,6 +102,7 @@ def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), out
     columns = {"t": local.t.tolist(), "alpha": local.alpha.tolist(), "stderr": local.stderr.tolist()}
     if not all(map(math.isfinite, (law.value, law.stderr, *columns["alpha"], *columns["stderr"]))):
         raise ValueError(f"{file} must hold a curve that determines an exponent and its error, and it does not")
+    caveats = list(dict.fromkeys([*law.caveats, *local.caveats, *(limit.caveats if limit else ())]))
     verdict = "describes the window" if law.adequate else "does not describe the window"
     power, drift = figured(law.value, law.stderr), figured(law.drift, law.drift_stderr)
     output.give(
@@ -111,7 +112,9 @@ def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), out
             f"power law    alpha = {power} from t = {law.window[0]:.6g} to {law.window[1]:.6g}",
             f"             noise alone: {law.noise_stderr:.2g}; a pure power law {verdict} (p = {law.p_value:.2g}),",
             f"             alpha drifts by {drift} from its start to its end",
-            f"limit        {found}\n",
+            f"limit        {found}",
+            *(f"note         {caveat}" for caveat in caveats),
+            "",
             Listing(columns, {"alpha": 4, "stderr": 2}, thin=True),
         ],
         result={
@@ -122,6 +125,7 @@ def exponent(file: CurveFile, /, *, window: WindowOptions = WindowOptions(), out
             "local": columns,
             "limit": None if limit is None else {"value": limit.value, "stderr": limit.stderr},
             **({} if limit else {"limit_reason": found}),
+            "caveats": caveats,
         },
         draw=[
             lambda ax: plotting.plot_power_law(curve, law, ax=ax),

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.cli.cases import near, write_power_law
@@ -12,7 +13,7 @@ def test_exponent_of_a_power_law(run, result):
     run("--version")  # enters the folder
     write_power_law(ripple=1e-3)
     found = result("exponent curve.csv --t-min 10 --t-max 1e4")
-    assert list(found) == ["alpha", "stderr", "window", "adequate", "local", "limit"]
+    assert list(found) == ["alpha", "stderr", "window", "adequate", "local", "limit", "caveats"]
     assert abs(found["alpha"] - Decimal("0.5")) < 3 * found["stderr"]
     assert 10 <= found["window"][0] < 13
     assert 7800 < found["window"][1] <= 10000
@@ -25,6 +26,23 @@ def test_exponent_of_a_power_law(run, result):
     code, out, err = run("exponent curve.csv")
     assert (code, err) == (0, "")
     assert "alpha = 0.500" in out
+    assert "note" not in out
+    assert found["caveats"] == []
+
+
+def test_what_a_curve_could_not_tell_is_printed_once(run, result, tmp_path):
+    rng, t = np.random.default_rng(1), np.unique(np.rint(np.geomspace(1, 1e6, 100)))
+    wave = t**-0.5 * np.exp(0.1 * np.cos(6 * np.log(t)) + 0.01 * rng.standard_normal(t.size))
+    flat = (t**-0.5 + 0.02) * np.exp(0.05 * rng.standard_normal(t.size))
+    rows = [f"{a:.0f},{b!r},{c!r}" for a, b, c in zip(t, wave.tolist(), flat.tolist(), strict=True)]
+    run("--version")
+    (tmp_path / "curves.csv").write_text("\n".join(["t,wave,flat", *rows]) + "\n")
+    for column, said in (("wave", "log D waves in log t, once in each factor of 2.8"), ("flat", "flat at its end")):
+        options = f"exponent curves.csv --columns t=t,distance={column}"
+        found = result(options)["caveats"]
+        assert len(found) == 1
+        assert said in found[0]
+        assert f"note         {found[0]}\n" in run(options)[1]
 
 
 def test_exponent_without_a_limit_says_why(run, result):
