@@ -101,9 +101,7 @@ def _compared(laws: "Comparison") -> list[str | Listing]:
         "law": [fitted.name for fitted in laws.fits],
         "AICc": [f"{fitted.aicc - laws.best.aicc:+.2f}" for fitted in laws.fits],
         "weight": [f"{fitted.weight:.2g}" for fitted in laws.fits],
-        "parameters": [
-            ", ".join(f"{key} = {value:.4g}" for key, value in fitted.parameters.items()) for fitted in laws.fits
-        ],
+        "parameters": [fitted.listed for fitted in laws.fits],
     }
     title = "\nother laws, each with all its parameters fitted, the relay model's too, whatever is held above"
     return [title, Listing(columns), laws.verdict]

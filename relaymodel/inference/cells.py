@@ -108,6 +108,11 @@ class Cells:
         return _logarithm(t, self.t[0])
 
     @property
+    def length(self) -> float:
+        """The curve's length of log t."""
+        return float(self.x[-1] - self.x[0])
+
+    @property
     def weights(self) -> Array:
         """Lengths of log t (K,) the cells stand for, with mean 1."""
         width: Array = np.gradient(self.x)
@@ -116,7 +121,7 @@ class Cells:
     @property
     def unit(self) -> Array:
         """Means of log t (K,) from -1 at the first cell to 1 at the last."""
-        return np.asarray(2 * (self.x - self.x[0]) / (self.x[-1] - self.x[0]) - 1)
+        return np.asarray(2 * (self.x - self.x[0]) / self.length - 1)
 
     @cached_property
     def nodes(self) -> tuple[Array, Array]:

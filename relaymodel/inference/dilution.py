@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from relaymodel.checks import positive_integer, show
+from relaymodel.inference.cells import Array
 from relaymodel.inference.estimate import Estimate
-
-Array = NDArray[np.float64]
 
 CELL_ROWS = 8
 """Of log n and of log d: cells small enough for slopes within them not to matter, with many weights in each."""

@@ -29,9 +29,6 @@ class Estimate:
     identified: bool = True
     caveats: tuple[str, ...] = ()
 
-    def __float__(self) -> float:
-        return self.value
-
     def __str__(self) -> str:
         if not self.fitted:
             return f"{self.value:.6g} (held)"

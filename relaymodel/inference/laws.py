@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaymodel.curve import Curve
 from relaymodel.display import table
-from relaymodel.inference.cells import Cells
+from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.noise import Noise
 from relaymodel.inference.parameters import Coordinates
 from relaymodel.inference.pool import pool
@@ -17,8 +16,6 @@ from relaymodel.inference.regression import Problem, Solution, least_difference,
 from relaymodel.inference.shape import Shape
 from relaymodel.inference.threads import one_thread
 from relaymodel.inference.window import UnderdeterminedError, window
-
-Array = NDArray[np.float64]
 
 TOLD_APART = 2 * float(np.log(20))
 """Difference of AICc at which odds are 20 to 1."""
@@ -67,6 +64,11 @@ class LawFit:
     log_likelihood: float
     aicc: float
     weight: float
+
+    @property
+    def listed(self) -> str:
+        """The parameters in one line."""
+        return ", ".join(f"{name} = {value:.4g}" for name, value in self.parameters.items())
 
 
 @dataclass(frozen=True)
@@ -156,15 +158,11 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
-            (law.formula, f"AICc +{law.aicc - self.best.aicc:.3g}, weight {law.weight:.2g}, {_listed(law.parameters)}")
+            (law.formula, f"AICc +{law.aicc - self.best.aicc:.3g}, weight {law.weight:.2g}, {law.listed}")
             for law in self.fits
         ]
         rows += [("verdict", self.verdict), *((f"{name} left out", why) for name, why in self.left_out.items())]
         return table("Laws compared", [*rows, ("method", self.method), *self.provenance.items()])
-
-
-def _listed(parameters: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {value:.4g}" for name, value in parameters.items())
 
 
 @one_thread
@@ -213,7 +211,7 @@ def compare_laws(
     if cells.x.size < 9:
         raise UnderdeterminedError(
             f"the window must hold at least 9 points for laws to be compared, got {cells.x.size}; widen it",
-            partial=float(-(y[-1] - y[0]) / (cells.x[-1] - cells.x[0])),
+            partial=float((y[0] - y[-1]) / cells.length),
         )
     left_out = {}
     laws = [power_law(), power_law_and_constant(float(np.log(used.t[0])))]
@@ -346,7 +344,7 @@ def _needed(cells: Cells, noise: Noise, best: Law, truth: Solution, rival: Law, 
     now = difference(cells, noise.inverses[truth.best])
     plain = difference(cells, white)
     price = now / plain if plain > 0 else 1.0
-    width = float(cells.x[-1] - cells.x[0])
+    width = cells.length
     start, end = float(cells.t[0]), float(cells.t[-1])
 
     def enough(t: float) -> bool:

@@ -248,10 +248,10 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             if used.t[0] < EARLIEST or cells.x.size < needed
             else f"cover a decade of {name}, got {low:.6g} to {high:.6g}"
         )
-        raise UnderdeterminedError(
+        raise _refused(
+            used,
             f"the window must {lacking}, for a limit to be extrapolated; take a longer curve, or fit_power_law "
             "for the exponent of the window",
-            partial=fit_power_law(used, t_min=float(used.t[0])),
         )
     y = cells.log(used)
     fit = smooth(cells, y, np.empty(0))
@@ -266,22 +266,21 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
         logarithms = [np.log(used.t / used.t[0]), *(np.log((p + used.t) / (p + used.t[0])) for p in prompts)]
         drift = settling(cells, y, logarithms, 2 if prompt else 1, fit, terms)
         if drift.growth > GROWN and _rises(cells, y, fit):
-            raise UnderdeterminedError(
+            raise _refused(
+                used,
                 f"the exponent must settle, and it still grows where the window ends, at t = {used.t[-1]:.6g}: one "
-                "that grows on, as a stretched exponential's, describes the curve "
-                f"{_times(drift.growth)} as well as one with a limit; take a longer curve, or estimate_exponent for "
-                "what it is so far",
-                partial=fit_power_law(used, t_min=float(used.t[0])),
+                f"that grows on, as a stretched exponential's, describes the curve {_times(drift.growth)} as well as "
+                "one with a limit; take a longer curve, or estimate_exponent for what it is so far",
             )
         if drift.p_value >= MISFIT:
             return _of_drift(drift, cells, y, fit, used, prompt, name, terms)
     found = fit_series(cells, y, np.log(used.t + prompt), fit, degree)
     if not found:
-        raise UnderdeterminedError(
+        raise _refused(
+            used,
             "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "
             f"tried; the window ends at t = {used.t[-1]:.6g}, before the exponent settles towards a limit: take a "
             "longer curve, or state the prompt length",
-            partial=fit_power_law(used, t_min=float(used.t[0])),
         )
     best = min(found, key=lambda c: (c.residual > BETTER * min(other.residual for other in found), c.total))
     cut, forms = best.truncation, [best.form]
@@ -290,15 +289,14 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             cut = max(cut, abs(other.value - best.value))
             forms.append(other.form)
     total = float(np.hypot(best.noise, cut))
-    if total > WIDEST:
-        raise _refused(figure(best.value, total), used)
+    _demand_known(used, best.value, total)
     start = int(cells.starts[best.first])
     return Limit(
         value=best.value,
         stderr=total,
         lower=best.value - 1.96 * total,
         upper=best.value + 1.96 * total,
-        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y),
+        caveats=said(cells.length, fit.waves) + _plateau(cells, y),
         noise_stderr=best.noise,
         truncation=cut,
         degree=best.degree,
@@ -312,8 +310,7 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
 
 def _plateau(cells: Cells, y: Array) -> tuple[str, ...]:
     """Return what is to be said of a curve that has fallen, and does not any more where its window ends."""
-    length = cells.x[-1] - cells.x[0]
-    found = smooth(cells, y, cells.x[0] + length * np.array([*FALLING, 1.0]))
+    found = smooth(cells, y, cells.x[0] + cells.length * np.array([*FALLING, 1.0]))
     error = np.sqrt(found.variance + found.lasting)
     first = int(np.argmax(found.alpha[:-1]))
     early, late, reach = found.alpha[first], found.alpha[-1], 1.96 * error[-1]
@@ -328,10 +325,9 @@ def _plateau(cells: Cells, y: Array) -> tuple[str, ...]:
 def _of_drift(
     drift: Settled, cells: Cells, y: Array, fit: Smooth, used: Curve, prompt: int, name: str, degree: int
 ) -> Limit:
-    if drift.stderr > WIDEST:
-        raise _refused(figure(drift.value, drift.stderr), used)
+    _demand_known(used, drift.value, drift.stderr)
     noise = min(drift.noise, drift.stderr)
-    caveats = said(float(cells.x[-1] - cells.x[0]), fit.waves) + _plateau(cells, y)
+    caveats = said(cells.length, fit.waves) + _plateau(cells, y)
     growing = drift.growth > -ODDS and _rises(cells, y, fit)
     if growing:
         caveats += (
@@ -368,9 +364,14 @@ def _rises(cells: Cells, y: Array, fit: Smooth) -> bool:
     return float(change @ y) > RISEN * float(np.sqrt(change @ (fit.noise + fit.shared) @ change))
 
 
-def _refused(shown: str, used: Curve) -> UnderdeterminedError:
-    return UnderdeterminedError(
-        f"the limit must be known to {WIDEST:g} or better, got {shown}: noise hides how the exponent drifts, or it "
-        "does not settle; take a longer curve or average more pairs",
-        partial=fit_power_law(used, t_min=float(used.t[0])),
-    )
+def _demand_known(used: Curve, value: float, error: float) -> None:
+    if error > WIDEST:
+        raise _refused(
+            used,
+            f"the limit must be known to {WIDEST:g} or better, got {figure(value, error)}: noise hides how the "
+            "exponent drifts, or it does not settle; take a longer curve or average more pairs",
+        )
+
+
+def _refused(used: Curve, message: str) -> UnderdeterminedError:
+    return UnderdeterminedError(message, partial=fit_power_law(used, t_min=float(used.t[0])))

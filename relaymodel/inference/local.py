@@ -167,7 +167,7 @@ def estimate_exponent(
         scatter=fit.scatter,
         correlation_length=fit.correlation_length,
         bandwidth=float(np.log(used.t[-1] / used.t[0])) / fit.effective,
-        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves),
+        caveats=said(cells.length, fit.waves),
         provenance=used.provenance,
     )
 

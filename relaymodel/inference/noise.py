@@ -94,7 +94,7 @@ def _candidates(cells: Cells) -> Iterator[tuple[float, float, Array]]:
     longest = (t[-1] - t[0]) / 8
     along = np.geomspace(2 * spacing, longest, WIDTHS[0]) if longest > 2 * spacing else np.empty(0)
     middle = t[0] * float(np.exp((cells.x[0] + cells.x[-1]) / 2))
-    fades = np.geomspace(float(np.median(np.diff(cells.x))), (cells.x[-1] - cells.x[0]) / 6, WIDTHS[1])
+    fades = np.geomspace(float(np.median(np.diff(cells.x))), cells.length / 6, WIDTHS[1])
     distance = np.abs(cells.x[:, None] - cells.x[None, :])
     for widths, unit, token in ((along, 1.0, True), (fades, middle, False)):
         for tau in widths.tolist():

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaymodel.checks import floating, show
+from relaymodel.inference.cells import Array
 from relaymodel.inference.shape import DEEPEST_FITTED
-
-Array = NDArray[np.float64]
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "relay": (1e-3, 16.0),

@@ -203,7 +203,7 @@ def fit_power_law(
         drift_stderr=bend_stderr,
         p_value=p_value,
         adequate=p_value >= LEVEL,
-        caveats=said(float(cells.x[-1] - cells.x[0]), fit.waves),
+        caveats=said(cells.length, fit.waves),
         scatter=fit.scatter,
         correlation_length=fit.correlation_length,
         provenance=used.provenance,
@@ -229,4 +229,4 @@ def drift_of(cells: Cells) -> Array:
     )
     root = np.sqrt(cells.weights)
     # P2 has slopes -3 and 3 at the ends of the window, and dz/dlog t = 2/width
-    return np.asarray(-12 / (cells.x[-1] - cells.x[0]) * np.linalg.pinv(powers * root[:, None])[2] * root)
+    return np.asarray(-12 / cells.length * np.linalg.pinv(powers * root[:, None])[2] * root)

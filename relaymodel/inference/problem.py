@@ -5,17 +5,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relaymodel.checks import positive_integer, show
 from relaymodel.curve import Curve
-from relaymodel.inference.cells import Cells
+from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.parameters import Coordinates
 from relaymodel.inference.regression import Problem
 from relaymodel.inference.shape import Shape
 from relaymodel.inference.window import UnderdeterminedError, stated_prompt
-
-Array = NDArray[np.float64]
 
 LONGEST = 10**6
 """Longest prompt of a fit."""
@@ -54,7 +51,7 @@ def relay_problem(
         raise UnderdeterminedError(
             f"the curve must hold at least {needed} points for {problem.size} parameters and a factor, got "
             f"{cells.x.size}; hold some of them, or sample more densely",
-            partial=float(-(y[-1, 0] - y[0, 0]) / (cells.x[-1] - cells.x[0])),
+            partial=float((y[0, 0] - y[-1, 0]) / cells.length),
         )
     return problem
 

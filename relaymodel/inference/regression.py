@@ -165,7 +165,7 @@ def _minimise(
 class _Scan:
     """All candidates for the noise, with the formula linearised at one point.
 
-    shift (C, p+B), inverse (C, p+B, p+B), rss (C, B), evidence, likelihood (C,), sigma (C, B)
+    shift (C, p+B), covariance (C, p+B, p+B), evidence, likelihood (C,), sigma (C, B)
     """
 
     theta: Array

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from relaymodel.checks import floating, positive_integer, series, show
 from relaymodel.curve import Curve
 from relaymodel.display import table
+from relaymodel.inference.cells import Array
 from relaymodel.inference.estimate import Estimate
 from relaymodel.inference.gls import LEVEL, misfit
 from relaymodel.inference.noise import Noise
@@ -22,8 +23,6 @@ from relaymodel.inference.threads import one_thread
 from relaymodel.inference.window import window
 from relaymodel.model import RelayModel
 from relaymodel.simulation.headgrid import LARGEST_GRID
-
-Array = NDArray[np.float64]
 
 LATEST_FITTED = 1e14
 """Last t of a fit: beyond it float64 does not count tokens well enough."""
@@ -103,11 +102,6 @@ class RelayFit:
             ("method", self.method),
         ]
         return table("Relay model", [*rows, *self.provenance.items()])
-
-    @property
-    def trade_off(self) -> float | None:
-        """Correlation of relay strength and depth; None unless both were fitted."""
-        return self.correlations.get(("relay", "depth"))
 
     @property
     def correlations(self) -> dict[tuple[str, str], float]:

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from relaymodel.inference.cells import Array
 from relaymodel.simulation.grid import LogGrid
 from relaymodel.simulation.headgrid import HeadGrid
-
-Array = NDArray[np.float64]
 
 DEEPEST_FITTED = 64
 """Largest effective depth of a fit."""

@@ -100,7 +100,7 @@ def smooth(cells: Cells, y: Array, at: Array, waves: tuple[float, ...] | None = 
     posterior = prepared.posterior((y - y[0])[:, None], floor=rounding(y[:, None]))
     readers = _readers(target, posterior)
     slope, variance = _read(target, posterior, readers, y[:, None])
-    n, width = cells.x.size, cells.x[-1] - cells.x[0]
+    n, width = cells.x.size, cells.length
     smoother, functional = np.eye(n), np.zeros((n, at.size))
     candidates, freedom = prepared.noise.only(list(readers)), prepared.freedom
     chances = posterior.weights[list(readers), :, 0]
@@ -137,8 +137,7 @@ def slopes(cells: Cells, y: Array, at: Array, waves: tuple[float, ...] = ()) -> 
     """Return exponents and their variances, each (M, N), for N curves y (K, N) at log t = `at` (M,)."""
     target, posterior = _Target.of(cells, at, waves), _prepared(cells, waves).posterior(y - y[:1], floor=rounding(y))
     slope, variance = _read(target, posterior, _readers(target, posterior), y)
-    width = cells.x[-1] - cells.x[0]
-    return -slope / width, variance / width**2
+    return -slope / cells.length, variance / cells.length**2
 
 
 def find_waves(cells: Cells, y: Array) -> tuple[tuple[float, ...], float]:
@@ -299,7 +298,7 @@ def _local(posterior: Posterior, c: int, rows: NDArray[np.intp], target: _Target
 
 def _unit(cells: Cells, x: Array) -> Array:
     """Return log t in units of the curve's length of it."""
-    unit: Array = (x - cells.x[0]) / (cells.x[-1] - cells.x[0])
+    unit: Array = (x - cells.x[0]) / cells.length
     return unit
 
 

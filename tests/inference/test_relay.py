@@ -96,13 +96,13 @@ class TestFit:
         trades = []
         for _ in range(3):
             found = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)))
-            trades.append(found.trade_off)
-            assert ("trade off" in found.identifiability) == (abs(found.trade_off) > 0.9)
+            trades.append(found.correlations["relay", "depth"])
+            assert ("trade off" in found.identifiability) == (abs(trades[-1]) > 0.9)
             assert not (found.depth.identified and found.relay.identified)
             assert "not determined" in found.identifiability
         assert np.median(trades) < -0.99  # less where the strength ends at its bound
         held = fit(curve_of(6, 0.5, wiggle=0.3 * rng.standard_normal(SPARSE.size)), depth=6)
-        assert held.trade_off is None
+        assert held.correlations == {}
         assert held.relay.identified
 
     @pytest.mark.parametrize("seed", [0, 16])
