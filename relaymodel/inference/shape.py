@@ -33,6 +33,7 @@ class Shape:
 
     def __init__(self, prompt: int, t: ArrayLike) -> None:
         self.prompt, self.at = prompt, np.asarray(t, dtype=float)
+        self._between: dict[int, Array] = {}  # what reads between the first tokens of a grid
 
     @cached_property
     def grid(self) -> LogGrid:
@@ -65,34 +66,39 @@ class Shape:
 
     def _log_influence(self, columns: Array, grid: LogGrid | HeadGrid) -> Array:
         L = columns[1]
-        first = np.clip(np.floor(L).astype(int) - STENCIL // 2 + 1, 1, None)
-        layers = self.layers(columns, grid, int(first.max()) + STENCIL - 1)
+        if np.all(L == np.floor(L)):
+            first, count = L.astype(int), 1
+        else:
+            first, count = np.clip(np.floor(L).astype(int) - STENCIL // 2 + 1, 1, None), STENCIL
+        low = int(first.min())
+        layers = self.layers(columns, grid, low, int(first.max()) + count - 1)
         total = np.zeros(layers.shape[1:])
-        for j in range(STENCIL):
+        for j in range(count):
             weight = np.ones_like(L)
-            for i in range(STENCIL):
+            for i in range(count):
                 if i != j:
                     weight *= (L - first - i) / (j - i)
-            total += weight * (layers[first + j - 1, :, np.arange(L.size)].T - np.log(first + j))
+            total += weight * (layers[first - low + j, :, np.arange(L.size)].T - np.log(first + j))
         return np.asarray(self._read(total, grid) + np.log(L))
 
-    def layers(self, columns: Array, grid: LogGrid | HeadGrid, depth: int) -> Array:
-        """Return log D at t = 0 and at the nodes after each of the layers 1..depth, shape (depth, 1 + K, M)."""
+    def layers(self, columns: Array, grid: LogGrid | HeadGrid, low: int, depth: int) -> Array:
+        """Return log D at t = 0 and at the nodes after each of the layers low..depth, shape (., 1 + K, M)."""
         lam, _, g, beta, gamma, sigma = columns
         t = grid.nodes[:, None]
         prompt, sums = self._plain(g) if isinstance(grid, LogGrid) else _attention(grid, g, gamma)
         biased = prompt * (1 + t / self.prompt) ** beta
         x = np.zeros((t.size, lam.size))
         total = biased + sums(x + 1)
-        logs: Array = np.empty((depth, 1 + t.size, lam.size))
-        for l in range(depth):
+        logs: Array = np.empty((depth - low + 1, 1 + t.size, lam.size))
+        for l in range(1, depth + 1):
             # in units of the value on the prompt, which would overflow
             mean = (biased + sums(x)) / total
             x = (x + lam * mean + sigma) / (1 + lam + sigma)
-            # before the first token all is relayed but the token's own residual
-            logs[l, 0] = np.log(-np.expm1(-(l + 1) * np.log1p(lam + sigma)))
-            logs[l, 1:] = np.log(x)
-            logs[l] += (l + 1) * np.log1p(lam + sigma)
+            if l >= low:
+                # before the first token all is relayed but the token's own residual
+                logs[l - low, 0] = np.log(-np.expm1(-l * np.log1p(lam + sigma)))
+                logs[l - low, 1:] = np.log(x)
+                logs[l - low] += l * np.log1p(lam + sigma)
         return logs
 
     def _plain(self, g: Array) -> tuple[Array, Callable[[Array], Array]]:
@@ -108,8 +114,10 @@ class Shape:
         out = np.empty((self.at.size, logs.shape[1]))
         out[whole] = grid.read(logs[1:].T, self.at[whole]).T
         if not whole.all():  # between the first tokens
-            tokens = float(self.prompt) + np.arange(grid.first + 1)
-            out[~whole] = _interpolation(np.log(tokens), np.log(self.prompt + self.at[~whole])) @ logs[: tokens.size]
+            if grid.first not in self._between:
+                tokens = np.log(float(self.prompt) + np.arange(grid.first + 1))
+                self._between[grid.first] = _interpolation(tokens, np.log(self.prompt + self.at[~whole]))
+            out[~whole] = self._between[grid.first] @ logs[: grid.first + 1]
         return out
 
 
