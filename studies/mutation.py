@@ -28,6 +28,7 @@ from studies.mutants import Mutant, mutants
 
 MAKES = "docs/mutation.csv"
 ROOT = Path(__file__).parent.parent
+SLOW = ["-m", "not exhaustive"]  # with the tests of seconds each
 AROUND = ["tests/test_agreement.py", "tests/test_limits.py"]
 PACKAGES = {
     "exact": ["tests/exact", *AROUND],
@@ -220,7 +221,7 @@ def run_tests(folder, targets, record):
     for name in [name for name in sys.modules if name.split(".")[0] in ("relaymodel", "tests", "studies")]:
         del sys.modules[name]
     shutil.rmtree(folder / ".hypothesis", ignore_errors=True)  # what one fault failed on is not known to the next
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", "--hypothesis-seed=0", *targets]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", "--hypothesis-seed=0", *SLOW, *targets]
     if record is None:
         return int(pytest.main(options))
     recorder = Recorder(folder)

@@ -47,6 +47,7 @@ def test_simulation_agrees_with_floats(model, steps):
         np.testing.assert_allclose(curve.distance, influence(model, curve.t), rtol=1e-11)
 
 
+@pytest.mark.slow
 @given(signed, st.integers(1, 50), st.randoms(use_true_random=False))
 def test_the_order_of_layers_does_not_matter(model, t, random):
     shuffled = list(model.layers)

@@ -100,6 +100,7 @@ def test_every_module_has_its_place():
     assert {dotted for dotted, _ in sources() if module_of(dotted) is None} == set()
 
 
+@pytest.mark.slow
 def test_modules_import_only_what_stands_above_them():
     homes = {alias.name: node.module for node in stub() for alias in node.names}
     wrong = []
@@ -115,6 +116,7 @@ def test_modules_import_only_what_stands_above_them():
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_a_detour():
     """No circle of imports, inside packages either; what a function imports when it is called counts as well."""
     trees = {name_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
@@ -199,6 +201,7 @@ def test_no_name_stands_for_two_things():
     assert {name: sorted(places) for name, places in homes.items() if len(places) > 1} == {}
 
 
+@pytest.mark.slow
 def test_heavy_libraries_have_one_importer():
     wrong = [
         f"{dotted} imports {name}"

@@ -104,6 +104,7 @@ def test_quotients_of_the_theory(prompt, quotients):
         assert float(bracket(model, Fraction(100), sums=sums).tightness) == pytest.approx(quotient, abs=6e-8)
 
 
+@pytest.mark.slow
 @given(uniform_attention, st.integers(1, 200))
 def test_the_quotient_stays_below_its_bound(model, t):
     quotient = bracket(model, Fraction(t)).tightness

@@ -56,6 +56,7 @@ def test_a_head_maps_constants_to_constants_and_has_its_eigenvalue_on_the_diagon
     assert list(head.means([int(k == n) for k in range(1, n + 1)]))[-1] == head.eigenvalue(n)
 
 
+@pytest.mark.slow
 @given(layers_of_heads, st.lists(st.fractions(-5, 5, max_denominator=9), min_size=1, max_size=6))
 def test_a_layer_is_the_sum_of_its_parts(layer, x):
     means = [list(head.means(x)) for head in layer.heads]
@@ -64,6 +65,7 @@ def test_a_layer_is_the_sum_of_its_parts(layer, x):
         assert value == Fraction(layer.residual) * x[n] + parts + Fraction(layer.sink) * x[0]
 
 
+@pytest.mark.slow
 @given(models_of_heads(), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_layers_commute_and_so_do_heads(model, t, random):
     shuffled = [
@@ -80,6 +82,7 @@ def test_the_prompt_holds_the_saturation_with_heads_and_sinks(model):
     assert model.plateau == model.saturation - model.eigenvalue(1)
 
 
+@pytest.mark.slow
 @given(models_of_heads(), st.fractions(-3, 3, max_denominator=5))
 def test_a_layer_is_linear(model, factor):
     layer, x, y = model.layers[0], [1, 2, -1, 3], [2, 0, 5, Fraction(1, 3)]
@@ -97,6 +100,7 @@ def test_one_head_of_recency_zero_is_the_layer_of_old(model):
     assert repr(same) == repr(model)
 
 
+@pytest.mark.slow
 @given(models_of_heads())
 def test_models_survive_json_text_and_pickle(model):
     for copy in (RelayModel.from_json(model.to_json()), pickle.loads(pickle.dumps(model)), deepcopy(model)):

@@ -260,6 +260,7 @@ def test_a_difference_in_any_part_is_seen(notebook):
     assert "something else" in wrong[0]
 
 
+@pytest.mark.slow
 def test_another_picture_is_seen(notebook):
     import base64
     import io
@@ -305,6 +306,7 @@ def test_the_gallery_shows_every_notebook_in_small_pictures():
         assert picture.stat().st_size < 80_000
 
 
+@pytest.mark.slow
 def test_the_cheat_sheet_has_two_pages_and_its_formulas_hold(tmp_path):
     sheet = load("cheatsheet")
     sheet.verify()

@@ -154,6 +154,7 @@ def echo(value):
     return value
 
 
+@pytest.mark.slow
 def test_results_pickle_and_copy():
     for name, value in results().items():
         for protocol_version in range(2, pickle.HIGHEST_PROTOCOL + 1):
@@ -162,6 +163,7 @@ def test_results_pickle_and_copy():
         assert same(copy.copy(value), value), name
 
 
+@pytest.mark.slow
 def test_results_travel_to_other_processes():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         back = pool.map(echo, results().values())

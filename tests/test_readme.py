@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from relaymodel.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +37,7 @@ def test_files_that_are_named_exist():
         assert (ROOT / name).exists(), name
 
 
+@pytest.mark.slow
 def test_the_figure_can_be_drawn_again(tmp_path):
     """docs/forgetting.png is this figure."""
     command = "influence --relay 0.5 --depth 1,2,4,8,12 --t-max 1e8 --plot"

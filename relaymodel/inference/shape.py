@@ -66,7 +66,7 @@ class Shape:
 
     def _log_influence(self, columns: Array, grid: LogGrid | HeadGrid) -> Array:
         L = columns[1]
-        if np.all(L == np.floor(L)):
+        if np.all(np.floor(L) == L):
             first, count = L.astype(int), 1
         else:
             first, count = np.clip(np.floor(L).astype(int) - STENCIL // 2 + 1, 1, None), STENCIL

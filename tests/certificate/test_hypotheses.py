@@ -24,6 +24,7 @@ def test_every_hypothesis_has_its_verdict(rng):
     assert certificate.hypotheses[3].finding.startswith(f"σ ≥ {math.sqrt(1e-5):.3g} for every text")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.5, 1.0])
 def test_a_growing_bias_fails_and_says_how_omega_grows(rng, beta):
     """Without content the prompt's n A is n v/(P v + t), v = (1 + t/P)^beta, in closed form."""

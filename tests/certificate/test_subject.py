@@ -65,6 +65,7 @@ def test_too_long_texts_are_refused_with_their_size(rng, monkeypatch):
     assert small[0] * 200 < small[1]
 
 
+@pytest.mark.slow
 def test_the_memory_foreseen_is_enough_and_not_ten_times_too_much(rng):
     network, (a, b, _) = example(rng, depth=2)
     after = rng.integers(0, VOCABULARY, 900)

@@ -5,12 +5,14 @@ import time
 from dataclasses import fields
 
 import numpy as np
+import pytest
 
 from relaymodel import memory
 from relaymodel.certificate import Certificate, Ladder
 from relaymodel.cli import main
 
 
+@pytest.mark.slow
 def test_the_command(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     common = ["certify", "--depth", "2", "--t-max", "30"]

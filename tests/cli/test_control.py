@@ -65,6 +65,7 @@ def test_command_shows_reminders_and_plans(run):
     np.testing.assert_allclose(both["influence"], curve.distance)
 
 
+@pytest.mark.slow
 def test_command_writes_files(run, tmp_path):
     for options in ("--bias 0.5", "--every 64 --length 8", "--hold 5 --horizon 1e4"):
         code, _, err = run(f"--depth 3 {options} --points 4 --csv a.csv --plot a.png --force")

@@ -24,6 +24,7 @@ class TestCommand:
 
         return call
 
+    @pytest.mark.slow
     def test_what_it_prints_and_writes(self, run, tmp_path):
         curve_of(6, 0.5).to_csv(tmp_path / "c.csv")
         code, out, err = run("fit c.csv --depth 6 --plot c.svg --csv out.csv")
@@ -37,6 +38,7 @@ class TestCommand:
         head = next(l for l in (tmp_path / "out.csv").read_text().splitlines() if not l.startswith("#"))
         assert head == "t,distance,fit,local_exponent"
 
+    @pytest.mark.slow
     def test_recency_and_sink(self, run, tmp_path):
         t = np.geomspace(16, 1024, 16).round()
         model = RelayModel.uniform(64, 4, 0.5, recency=0.7, sink=0.01)

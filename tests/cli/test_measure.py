@@ -36,6 +36,7 @@ def test_command_with_its_defaults_measures_a_numpy_network(capsys, tmp_path):
     assert result["alpha"][1] == pytest.approx(np.mean(result["each"][1]))
 
 
+@pytest.mark.slow
 def test_command_reads_other_instruments_in_the_same_pass(capsys, tmp_path):
     options = ["--pairs", "2", "--t-max", "100", "--depth", "1", "--prompt", "8"]
     asked = ["--instruments", "next_token,attention,response", "--csv", str(tmp_path / "c.csv")]

@@ -79,6 +79,7 @@ def test_json_refuses_what_json_is_not(capsys):
     assert json.loads(capsys.readouterr().out) == {"a": "1E-400", "b": "1" + "0" * 400, "c": 2**60}
 
 
+@pytest.mark.slow
 def test_several_depths_are_laid_over_each_other(run, result, tmp_path):
     code, _, err = run("influence --relay 0.5 --depth 1,4 --t-max 1e8 --plot a.svg --csv a.csv")
     assert (code, err) == (0, "wrote a.svg\nwrote a.csv\n")

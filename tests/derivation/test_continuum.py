@@ -46,6 +46,7 @@ def test_continuum_influence_is_the_integral_and_the_limit(name):
         assert errors[0] / errors[1] == pytest.approx(2, abs=0.1)  # falls as 1/n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("g", [Fraction(0), Fraction(1, 2)])
 def test_infinite_depth_is_the_limit_of_finite_depth(g):
     """THEORY section 6: q = sqrt(c/tau) I_1(2 sqrt(c tau)) for g = 0; depth L is off by O(1/L)."""

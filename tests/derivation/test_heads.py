@@ -55,6 +55,7 @@ def test_the_symbol_is_the_eigenvalue(name):
     assert d.plateau == sympy.Rational(model.plateau)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["recent", "several", "late"])
 def test_the_contour_integral_is_the_influence(name):
     model, t = MODELS[name], 12
@@ -64,6 +65,7 @@ def test_the_contour_integral_is_the_influence(name):
     assert float(mpmath.re(line)) == pytest.approx(influence(model, t), rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["recent", "late", "sink"])
 def test_residues_add_up_to_the_influence(name):
     model, d = MODELS[name], derive(MODELS[name])

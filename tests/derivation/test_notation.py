@@ -28,6 +28,7 @@ def test_latex_is_sound(case):
         assert step._repr_markdown_().count("$") % 2 == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["equal", "two poles"])
 def test_latex_renders(case):
     parser = MathTextParser("agg")

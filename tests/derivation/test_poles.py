@@ -122,6 +122,7 @@ def test_deep_stacks(depth, relay):
             assert at(d.closed_form, assigned(d, layers) | {P: prompt, t: token}) == expected
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_any_rational_model(data):
     fractions = st.fractions(-3, 3, max_denominator=6)
@@ -188,6 +189,7 @@ def test_lambdify_on_arrays():
         assert float(value) == pytest.approx(float(exact(layers, 4, 7)), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_local_exponent_is_the_derivative(name):
     layers = MODELS[name]
@@ -208,6 +210,7 @@ def test_local_exponent_with_symbols():
         assert abs(value - contour_exponent(layers, 3, 11)) < 1e-25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("depth", "expected"),
     [(2, (0.811, 0.868, 0.899, 0.931)), (6, (0.368, 0.517, 0.609, 0.716)), (12, (0.093, 0.221, 0.331, 0.485))],

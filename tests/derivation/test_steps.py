@@ -72,6 +72,7 @@ def meanings(layers, prompt, token):
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", STEP_CASES)
 def test_steps_are_true(case):
     """Every equation, evaluated at points, with independent values for what it names."""
@@ -205,6 +206,7 @@ def test_definitions_lead_to_the_closed_form():
         assert_near(at(derivation.compact_form.rhs, values), number(expected))
 
 
+@pytest.mark.slow
 def test_compact_form_at_depth_64():
     d = derive(64)
     assert len(d.definitions) == 64 + 63 + 63

@@ -58,6 +58,7 @@ def test_reference(case):
         assert difference(influence_fraction(model, t), case["influence"]) < 1e-25
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(models_of_heads(), st.integers(1, 8))
 def test_four_ways_to_one_number(model, t):
@@ -71,6 +72,7 @@ def test_four_ways_to_one_number(model, t):
     assert influence(model, t) == pytest.approx(float(recursion), rel=1e-12, abs=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(positive_heads, st.floats(1, 1e300))
 def test_floats_agree_with_balls(model, t):
@@ -80,6 +82,7 @@ def test_floats_agree_with_balls(model, t):
     assert difference(local_exponent(model, t), local_exponent_ball(model, t, 20), absolute=True) < 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(models_of_heads(), st.integers(1, 9))
 def test_weights_are_the_rows_of_the_product(model, n):
@@ -178,6 +181,7 @@ def test_what_is_left_of_a_line_is_within_its_bound(line):
         assert bound < 1e4 * left
 
 
+@pytest.mark.slow
 def test_clusters_of_nearly_equal_exponents_cost_no_precision():
     """A gap of 1e-300 or of the least float: at once, and the limit of equal exponents."""
     equal = RelayModel.uniform(5, 24, 1)

@@ -37,6 +37,7 @@ def impatient():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_eight_threads_compute_what_one_does():
     with ThreadPoolExecutor(8) as pool:

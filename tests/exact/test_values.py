@@ -109,6 +109,7 @@ def _relays(model):
     return bool(poles(model))
 
 
+@pytest.mark.slow
 @given(models(depth=4, prompt=40, position=st.fractions(Fraction(-9, 10), 3, max_denominator=10)), st.integers(1, 30))
 def test_rms_adds_squares(model, t):
     layers = tuple(Layer(l.relay, l.residual, model.layers[0].position) for l in model.layers)

@@ -11,6 +11,7 @@ from tests.inference.curves import log_integers
 class TestStatedErrors:
     t = np.arange(1.0, 513.0)
 
+    @pytest.mark.slow
     def test_a_slope_is_hardly_known_from_seven_points(self, rng):
         scores = []
         for _ in range(60):
@@ -35,6 +36,7 @@ class TestStatedErrors:
         assert told.stderr[0] < untold.stderr[0] / 3
         assert abs(told.alpha[0] - 0.4) < 3 * told.stderr[0]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("estimate", [fit_power_law, extrapolate_exponent])
     def test_deviations_common_to_all_t_count(self, rng, estimate):
         # pairs differ by a factor each: a stderr of 10 %, of which the scatter along t shows 1 % only
@@ -43,6 +45,7 @@ class TestStatedErrors:
         assert wide.noise_stderr > 3 * narrow.noise_stderr
         assert wide.noise_stderr < 0.5
 
+    @pytest.mark.slow
     def test_stated_errors_from_few_pairs_are_smoothed(self, rng):
         # from two pairs a stderr scatters over decades, and is 0 now and then; the weights must not follow it
         t, ratios = log_integers(1, 2048, 50), []
@@ -54,6 +57,7 @@ class TestStatedErrors:
             ratios.append(told.stderr / untold.stderr)
         assert np.mean((np.array(ratios) > 0.4) & (np.array(ratios) < 2.5)) > 0.9
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("part", [slice(0, 100), slice(30, 31)])
     @pytest.mark.parametrize("factor", [1e-100, 1e-8, 1e8])
     def test_absurdly_uneven_errors_break_nothing(self, rng, part, factor):
@@ -121,6 +125,7 @@ class TestExtremes:
         assert found.provenance["left out of the fit"].startswith("1 points")
         assert abs(local.value[0] - 0.6) < 4 * local.stderr[0] < 0.3
 
+    @pytest.mark.slow
     def test_a_million_points_are_grouped_first(self):
         t = np.arange(1.0, 1e6 + 1)
         found = fit(Curve(t, influence(RelayModel.uniform(64, 6, 0.5), t), provenance={"prompt": "64"}), depth=6)

@@ -30,6 +30,7 @@ def test_without_n_dilution_reads_as_a_law_of_distance():
     assert distance_or_dilution(matrix(0.5, 0)).apparent == pytest.approx(0.5, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_intervals_over_samples_hold_the_truth():
     rng = np.random.default_rng(7)
     print("seed 7")

@@ -15,6 +15,7 @@ from tests.inference.curves import DENSE
 class TestLaws:
     x = np.geomspace(16, 4096, 60)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("name", "D"),
         [
@@ -48,6 +49,7 @@ class TestLaws:
         constant = compare_laws(Curve(self.x, 2 * (self.x**-0.8 + 0.01))).best.parameters
         assert constant == {"a": pytest.approx(0.8, abs=1e-4), "c/A": pytest.approx(0.01, rel=1e-3)}
 
+    @pytest.mark.slow
     def test_a_short_noisy_window_decides_nothing_and_says_what_would(self, rng):
         t = np.geomspace(16, 512, 40)
         D = influence(RelayModel.uniform(64, 6, 0.5), t)

@@ -70,6 +70,7 @@ class TestLimit:
         limit = extrapolate_exponent(Curve(t, t**-0.25 * (1 + 5 / np.log(t))))
         assert abs(limit.value - 0.25) < max(limit.stderr, 1e-3) < 0.1
 
+    @pytest.mark.slow
     def test_interval_widens_with_noise_and_narrows_with_length(self, rng):
         def error(last, sigma):
             t = np.geomspace(16, last, 60)
@@ -137,6 +138,7 @@ class TestLimit:
         assert limit.lower < 0.5 < limit.upper
         assert limit.stderr < 0.2
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("power", [0.1, 0.2])
     def test_an_exponent_that_grows_on_is_refused_or_said_to(self, rng, power):
         refused = 0

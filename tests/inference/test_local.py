@@ -51,6 +51,7 @@ class TestLocal:
         local = estimate_exponent(Curve(n, relay_curve(10, depth, 1.0, n - 10)[0]), [1e2, 1e3, 1e4, 1e6])
         assert local.alpha == pytest.approx(expected, abs=6e-4)
 
+    @pytest.mark.slow
     @given(
         factor=st.floats(1e-200, 1e200),
         stretch=st.sampled_from([0.125, 2.0, 1024.0]),

@@ -46,6 +46,7 @@ class TestMeasured:
 
 
 class TestFits:
+    @pytest.mark.slow
     def test_untrained_gpt2_layer_1_is_one_relay_layer(self):
         curve = Curve.from_csv(DATA / "gpt2_untrained.csv", layer=1)
         found = fit(curve)

@@ -10,6 +10,7 @@ from tests.inference.curves import log_integers
 
 
 class TestNoise:
+    @pytest.mark.slow
     def test_cell_correlations_are_averages_over_pairs(self):
         t = np.concatenate([np.arange(1.0, 40.0), np.arange(60.0, 900.0)])
         cells = Cells.of(Curve(t, t**-0.5, 0.1 * t**-0.5))

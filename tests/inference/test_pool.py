@@ -21,6 +21,7 @@ class TestPairs:
         waves = np.sin(x[None, :] * 1.5 + rng.uniform(0, 6, (n, 1))) + rng.standard_normal((n, 1)) * (x - x.mean()) / 2
         return [Curve(self.t, self.t**-0.5 * np.exp(0.05 * w + 0.01 * rng.standard_normal(x.size))) for w in waves]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("n", [3, 12])
     def test_errors_from_pairs_cover(self, rng, n):
         hits, local = [], []

@@ -40,6 +40,7 @@ class TestPowerLaw:
         assert fit.alpha == pytest.approx(0.5, abs=0.03)
         assert -np.polyfit(np.log(t), np.log(D), 1)[0] > 0.8
 
+    @pytest.mark.slow
     @given(prompt=st.integers(1, 64), depth=st.integers(1, 12), relay=st.floats(0.2, 2), first=st.floats(16, 1e4))
     @settings(max_examples=25)
     def test_noise_free_curvature_is_confessed(self, prompt, depth, relay, first):
@@ -55,6 +56,7 @@ class TestPowerLaw:
             # the line turns about its middle, and D at t = 1 with it
             assert fit.amplitude_stderr > 0.95 * fit.amplitude * fit.stderr * np.mean(np.log(t))
 
+    @pytest.mark.slow
     def test_honest_error_is_the_actual_spread(self, rng):
         t = np.arange(1.0, 513.0)
         scores = {"stderr": [], "naive_stderr": []}
@@ -70,6 +72,7 @@ class TestPowerLaw:
         assert np.mean(np.abs(scores["stderr"]) < 1.96) > 0.8
         assert np.mean(adequate) > 0.65
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("correlated", [0.0, 0.8])
     def test_noise_of_a_bent_window_is_that_of_its_line(self, rng, correlated):
         t = np.arange(1.0, 1025.0)
@@ -84,6 +87,7 @@ class TestPowerLaw:
         assert np.median(errors) == pytest.approx(np.std(values), rel=0.4)
         assert np.sum(held) >= fewest(30)
 
+    @pytest.mark.slow
     def test_adequacy_has_the_level_it_says(self, rng):
         t = log_integers(16, 4096, 50)
         fits = [fit_power_law(Curve(t, t**-0.5 * np.exp(0.05 * rng.standard_normal(t.size)))) for _ in range(60)]

@@ -14,6 +14,7 @@ from tests.inference.curves import DENSE, SPARSE, biased_curve, curve_of, fewest
 
 
 class TestFit:
+    @pytest.mark.slow
     @pytest.mark.parametrize("t", [SPARSE, DENSE], ids=["sparse", "dense"])
     @pytest.mark.parametrize(("depth", "relay", "prompt"), [(2, 0.5, 64), (6, 0.5, 64), (12, 0.2, 10), (5, 2.0, 3)])
     def test_noise_free_curves_give_their_parameters(self, t, depth, relay, prompt):
@@ -26,12 +27,14 @@ class TestFit:
         assert found.names == ("relay", "depth")
         assert found.adequate
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("position", "depth"), [(-0.5, 3), (0.7, 2)])
     def test_position(self, position, depth):
         found = fit(curve_of(depth, 0.5, position=position), depth=depth, position=None)
         assert found.position.value == pytest.approx(position, abs=1e-4)
         assert found.relay.value == pytest.approx(0.5, rel=1e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("beta", [0.5, 1.3])
     def test_bias(self, beta):
         found = fit(biased_curve(4, 0.5, beta), prompt=64, depth=4, bias=None, amplitude=1)
@@ -39,6 +42,7 @@ class TestFit:
         assert found.relay.value == pytest.approx(0.5, rel=1e-5)
         assert not found.amplitude[0].fitted
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("recency", "sink"), [(0.7, 0), (-1.0, 0), (0.5, 0.02)])
     def test_recency_and_sink(self, recency, sink):
         model = RelayModel.uniform(64, 6, 0.5, recency=recency, sink=sink)
@@ -56,6 +60,7 @@ class TestFit:
             simulated = simulate(model, 1024, bias=PromptBias(bias), samples=t)
             assert found.predict(t, bias=bias) == pytest.approx(3 * simulated.distance, rel=1e-6)
 
+    @pytest.mark.slow
     def test_without_recency_a_bias_is_not_predicted(self, rng):
         # noise leaves strength and recency open along a line, on which all models do the same under a bias
         model = RelayModel.uniform(64, 12, 0.2, recency=0.7)
@@ -92,6 +97,7 @@ class TestFit:
         assert found.predict(t) == pytest.approx(3 * influence(model, t), rel=1e-6)
         assert found.local_exponent(t) == pytest.approx(local_exponent(model, t), abs=1e-4)
 
+    @pytest.mark.slow
     def test_strength_and_depth_trade_off_and_it_says_so(self, rng):
         trades = []
         for _ in range(3):
@@ -105,6 +111,7 @@ class TestFit:
         assert held.correlations == {}
         assert held.relay.identified
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [0, 16])
     def test_one_layer_does_not_tell_strength_from_factor(self, seed):
         t = np.geomspace(16, 4096, 40)
@@ -128,6 +135,7 @@ class TestFit:
                 getattr(before.amplitude[0], name), rel=1e-3
             )
 
+    @pytest.mark.slow
     def test_a_factor_without_end_is_not_determined(self, rng):
         t = np.geomspace(16, 60, 12)
         open_ends = 0
@@ -139,6 +147,7 @@ class TestFit:
             open_ends += reaches
         assert open_ends > 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("power", [0.25, 0.6, 0.9])
     def test_a_curve_beyond_the_bounds_is_still_followed(self, rng, power):
         # no relay model of 1 to 64 layers is a power law: parameters end at a bound, and the factor must go with them
@@ -204,6 +213,7 @@ class TestFit:
         assert np.sum(hits) >= fewest(sets)
         assert np.median(lengths) / 3.92 == pytest.approx(np.std(values), rel=0.35)
 
+    @pytest.mark.slow
     def test_pairs_know_what_they_share(self, rng):
         # each pair turns the whole curve a little, which leaves no scatter along t
         hits, lone = [], []

@@ -82,6 +82,7 @@ def test_one_token_repeated_for_ever_is_no_error():
     np.testing.assert_allclose(step.near, 0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_fluctuations_are_those_of_a_softmax(rng):
     """Sixty tokens of 60 components with a common part, of which thirty differ in the other run; 2500 random queries.
 
@@ -186,6 +187,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kinds", "P"), CASES.values(), ids=CASES)
 def test_prediction_is_what_networks_do(rng, kinds, P):
     """Ten networks, two pairs each, in root mean squares: that is what the prediction is.

@@ -24,6 +24,7 @@ PLOTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", PLOTS.values(), ids=PLOTS.keys())
 def test_figures_are_labelled_and_legible(draw):
     ax = draw()

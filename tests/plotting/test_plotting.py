@@ -65,6 +65,7 @@ def test_draws_into_given_axes_and_touches_nothing_else(draw, monkeypatch):
     assert settings() == before
 
 
+@pytest.mark.slow
 @every_plot
 def test_is_labelled_and_legible(draw):
     ax = draw()
@@ -263,6 +264,7 @@ def test_grid_ends_exactly():
         assert np.all(np.diff(t) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG"])
 def test_files_are_the_same_every_time(tmp_path, suffix):
     first, second = (

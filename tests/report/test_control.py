@@ -35,15 +35,18 @@ class TestWrongFormulasFail:
         monkeypatch.setattr(claims, "turning_point", lambda m, b: turning_point(m, PromptBias(b.strength * 1.02)))
         assert not self.verdict(claims.reversal, tmp_path)
 
+    @pytest.mark.slow
     def test_one_bias(self, tmp_path, monkeypatch):
         true = claims.key_by_key
         monkeypatch.setattr(claims, "key_by_key", lambda *a: true(*a) * (1 + 2e-10))
         assert not self.verdict(claims.one_bias, tmp_path)
 
+    @pytest.mark.slow
     def test_one_bias_table(self, tmp_path, monkeypatch):
         monkeypatch.setattr(claims, "PromptBias", lambda strength: PromptBias(strength, 0.05))
         assert not self.verdict(claims.one_bias, tmp_path)
 
+    @pytest.mark.slow
     def test_reminders(self, tmp_path, monkeypatch):
         monkeypatch.setattr(claims, "reminder_limit", lambda m, r: reminder_limit(m.with_prompt(1), _denser(r)))
         assert not self.verdict(claims.reminders, tmp_path)

@@ -21,6 +21,7 @@ def judged(check, folder):
         return check(Workspace(Path(own)))
 
 
+@pytest.mark.slow
 def test_recency(tmp_path, monkeypatch):
     monkeypatch.setattr(claims, "local_exponent", lambda model, t: local_exponent(model, t) * 0.985)
     assert not judged(claims.recency_raises_the_exponent, tmp_path).passed

@@ -152,6 +152,7 @@ def test_interruption_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_failed_claim_is_reported(tmp_path, monkeypatch):
     failing = Claim("Two is three", "0", lambda workspace: Verdict(False, "it is not", ("Counted.",)))
     assert (failing.passed, failing.finding) == (False, "not checked")
@@ -173,6 +174,7 @@ class TestWrongFormulasFail:
     def no_figures(self, monkeypatch):
         monkeypatch.setattr(Workspace, "image", lambda *arguments: None)
 
+    @pytest.mark.slow
     def test_closed_form(self, tmp_path, monkeypatch):
         true = solution.derive
 
@@ -192,6 +194,7 @@ class TestWrongFormulasFail:
         monkeypatch.setattr(solution, "influence_ball", lambda *a: true(*a) * (1 + 2e-11))
         assert not self.verdict(solution.simulation_agrees, tmp_path)
 
+    @pytest.mark.slow
     def test_exponent(self, tmp_path, monkeypatch):
         monkeypatch.setattr(decay, "extrapolate_exponent", lambda curve, **o: SimpleNamespace(value=0.99, stderr=0.001))
         assert not self.verdict(decay.exponent_rises_to_one, tmp_path)

@@ -53,6 +53,7 @@ def keywise(model, weights, sources=()):
     return x[P:]
 
 
+@pytest.mark.slow
 @given(positive_heads, st.integers(1, 30), TINY)
 def test_is_the_recursion_of_the_model(model, steps, layout):
     _, D = Simulation(model, layout=layout).advance(steps, samples=every(steps))
@@ -60,6 +61,7 @@ def test_is_the_recursion_of_the_model(model, steps, layout):
     np.testing.assert_allclose(D, exact, rtol=1e-12)
 
 
+@pytest.mark.slow
 @given(shallow, st.lists(st.integers(-4, 6), min_size=1, max_size=16), TINY, st.booleans())
 def test_a_bias_makes_every_prompt_key_heavier_in_every_head(model, powers, layout, with_reminders):
     weights = [Fraction(2) ** k for k in powers]
@@ -71,6 +73,7 @@ def test_a_bias_makes_every_prompt_key_heavier_in_every_head(model, powers, layo
     np.testing.assert_allclose(D, [float(x) for x in keywise(model, weights, sources)], rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.slow
 @given(shallow, TINY)
 def test_reminders_are_ordinary_keys(model, layout):
     _, D = Simulation(model, layout=layout, reminders=[(2, 3), (7, 9)]).advance(12, samples=every(12))
@@ -78,6 +81,7 @@ def test_reminders_are_ordinary_keys(model, layout):
     np.testing.assert_allclose(D, [float(x) for x in exact], rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.slow
 @given(
     shallow, st.sets(st.integers(1, 60), min_size=1, max_size=4), TINY, st.sampled_from(["plain", "bias", "reminders"])
 )

@@ -104,6 +104,7 @@ def test_carries_lose_nothing_that_matters(totals, growth):
     assert abs(Fraction(high) + Fraction(low) - exact) <= exact * (1e-29 + 1.2e-16 * abs(growth)) * len(totals)
 
 
+@pytest.mark.slow
 def test_many_chunks_add_no_error():
     # two positions a chunk: without the low parts the error grows to 1e-14 here
     model = RelayModel(3, [Layer(relay) for relay in uneven(3)])

@@ -32,6 +32,7 @@ def planted(alphas, steps=2000, precision=2.0**-52):
     return Measurement(t, (1,), euclidean, ones, np.zeros_like(euclidean), 10, 1, precision)
 
 
+@pytest.mark.slow
 def test_alpha_is_the_mean_over_pairs_with_its_standard_error():
     alphas = [0.5, 0.6, 0.4, 0.55]
     fit = planted(alphas).alpha(1, t_min=10)
@@ -64,6 +65,7 @@ def test_equal_lengths_of_log_t_weigh_the_same():
     assert bent.alpha(1, t_min=10, t_max=1000).alpha == pytest.approx(0.75, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bend", [0.0, 0.05], ids=["straight", "bent"])
 def test_one_measurement_gives_one_exponent_whichever_way_it_is_asked(rng, tmp_path, bend):
     """By layer, from the pairs' curves, from the mean curve, and from files of it: value, errors and verdict."""

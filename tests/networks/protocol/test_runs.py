@@ -120,6 +120,7 @@ def test_what_is_not_a_network_is_refused():
         measure("gpt2", ([1], [2], [3, 4]))
 
 
+@pytest.mark.slow
 def test_untrained_exponent_rises_with_t_and_falls_with_depth():
     """The theory's signature, on a network: local exponents rise towards 1, deeper layers forget more slowly."""
     shape = Architecture(depth=4, width=96, heads=4, vocabulary=256, context=1100)

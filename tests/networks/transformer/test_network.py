@@ -224,6 +224,7 @@ def test_generation_is_reproducible_and_greedy_when_cold(rng):
         assert network.generate([1, 2], 10, seed=3, temperature=cold) == text[2:]
 
 
+@pytest.mark.slow
 def test_generated_tokens_have_the_softmax_frequencies(rng):
     """One step from 3000 seeds: 20 tokens, chi-squared below its mean 19 plus 6 deviations."""
     network = everything_random(replace(BARE, vocabulary=20), rng)
