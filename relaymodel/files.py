@@ -147,6 +147,8 @@ def folder(path: PathLike, *, overwrite: bool = False) -> Iterator[Path]:
 
 def _pass_on(content: bytes) -> None:
     """Write to standard output, which a notebook may have put something in place of that takes text alone."""
+    if sys.stdout is None:
+        raise ValueError("- must not stand for a file where standard output is closed")
     sys.stdout.flush()
     stream = getattr(sys.stdout, "buffer", None)
     if stream is not None:
@@ -164,6 +166,8 @@ def read_bytes(path: PathLike) -> bytes:
     file = as_path("path", path)
     if file != STDIO:
         return file.read_bytes()
+    if sys.stdin is None:
+        raise ValueError("- must not stand for a file where standard input is closed")
     stream = getattr(sys.stdin, "buffer", None)
     return sys.stdin.read().encode("utf-8") if stream is None else stream.read()
 
@@ -355,8 +359,9 @@ def _array(values: Iterable[Any]) -> NDArray[Any]:
     if any(isinstance(value, str) for value in listed):
         return np.array([str(value) for value in listed])
     for value in listed:
-        if value is not None:
-            _entry(float(value) if abs(value) <= sys.float_info.max else math.inf)
+        if value is not None and not abs(value) <= sys.float_info.max:
+            rule = "finite numbers within the range of float64 (CSV takes larger ones)"
+            raise ValueError(f"a table of arrays must hold {rule}, got {show(value)}")
     return np.array([np.nan if value is None else float(value) for value in listed])
 
 

@@ -82,11 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal without Greek must not fail a report
+    if sys.stderr is None:  # started with it closed: print would take standard output instead
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # as long as the process
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         status = _run(given)
         _flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the second from what prints help, where nobody reads it
         status = BROKEN_PIPE
     except KeyboardInterrupt:
         below_the_bar = "\n" * sys.stderr.isatty()
@@ -133,7 +135,7 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> str:
         given = any(word.partition("=")[0] == name for word in arguments)
         message = f"Option {name} requires an argument" if given else f"Missing argument {name!r}"
     elif isinstance(error, exceptions.UnusedCliTokensError):
-        extra = one_line(" ".join(error.unused_tokens or []))
+        extra = one_line(" ".join(error.unused_tokens or [])) or "''"
         readers = "; curves in files are for exponent, fit and explore" if Path(extra).suffix else ""
         message = f"Got unexpected extra argument {extra}{readers}"
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import relaymodel as rm
 from relaymodel import files, plotting
-from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, facts, one_line_warnings
+from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, announce, facts, one_line_warnings
 from relaymodel.cli.options import OUTPUT, flag, option
 from relaymodel.cli.output import Listing, Output, filename, written
 from relaymodel.display import latex_document
@@ -13,6 +13,9 @@ from relaymodel.memory import demand_memory
 
 if TYPE_CHECKING:
     from relaymodel.certificate import Certificate
+
+OPERATIONS = 2e5
+"""Floating-point operations of a certificate for each layer and two tokens, about, the network's own among them."""
 
 
 def certify(
@@ -42,7 +45,8 @@ def certify(
     length = (texts.prompt or 0) + (texts.t_max or 0)
     if model == NUMPY:
         shape = Architecture(depth=1, width=NETWORK_WIDTH, heads=HEADS, vocabulary=256, context=length)
-        demand_memory("--t-max", memory(shape, length), f"a certificate of two runs of {length} tokens")
+        demand_memory("--t-max or --prompt", memory(shape, length), f"a certificate of two runs of {length} tokens")
+        announce(OPERATIONS * (texts.depth or 12) * length**2)
     with one_line_warnings():
         runs = texts.network(model)
         certificate = rm.certify(runs, texts.pairs(runs, 1), bias=texts.log_bias, progress=True)

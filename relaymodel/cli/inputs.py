@@ -70,6 +70,7 @@ class NetworkOptions:
             "FILE|random|generated|english",
             "A text file; random tokens; written by the model after prompt A; or Python's documentation.  "
             "[default: english, for untrained-numpy random]",
+            lambda name, text: text if text == ENGLISH else str(filename(name, text)),
         ),
     ] = None
     prompt: Annotated[

@@ -82,11 +82,18 @@ def _size(option: str, text: str) -> tuple[float, float]:
 
 @options(OUTPUT)
 class Printed:
-    """How results are printed."""
+    """How results are printed; `agree` refuses, before any work, what contradicts itself."""
 
     json: Json = False
     strings: Annotated[bool, flag("In JSON, write numbers beyond the range of float64 as strings.")] = False
     table: Annotated[str, option("STYLE", "Print tables alone, as markdown or latex.", _style)] = "text"
+
+    def agree(self) -> None:
+        """Refuse styles of what is not printed."""
+        if self.json and self.table != "text":
+            raise ValueError(f"--table must not be given together with --json, got {self.table}; choose one")
+        if self.strings and not self.json:
+            raise ValueError("--strings must be given with --json, whose numbers it is about")
 
     def show(self, result: Mapping[str, Any], body: Sequence[str | Listing]) -> None:
         """Print a result: one JSON object, or texts and tables, of which Markdown and LaTeX take the tables alone."""
@@ -117,6 +124,7 @@ class Files(Printed):
 
     def check(self, **others: Path | None) -> None:
         """Check the paths, with `others` that the command writes to, by option."""
+        self.agree()
         paths = {name: path for name, path in {"csv": self.csv, **others}.items() if path is not None}
         if len({path.absolute() for path in paths.values()}) < len(paths):
             raise ValueError(f"{' and '.join(f'--{name}' for name in paths)} must be different files")

@@ -69,6 +69,7 @@ def train(
     from relaymodel.networks.training.recipe import preset as named
     from relaymodel.simulation import PromptBias
 
+    printed.agree()
     chosen = bias.chosen()
     if isinstance(chosen, PromptBias) and not chosen.strength and not arms:
         chosen = None

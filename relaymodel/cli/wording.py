@@ -86,4 +86,4 @@ def _given(message: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _shown(value: object) -> Iterator[str]:
     yield from (show(value), str(value))
     with suppress(OverflowError):
-        yield show(float(value))  # type: ignore[arg-type]
+        yield from (show(float(value)), f"{float(value):g}")  # type: ignore[arg-type]

@@ -51,6 +51,7 @@ REFERENCE: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 1.6}
 """How lines look that the others are to be compared with."""
 
 POSTER = 47  # inches, the longer side of A0
+LONGEST_TITLE = 1000  # characters; matplotlib takes its time for more, and no figure shows them
 SUFFIXES = (".png", ".svg", ".pdf")
 METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
@@ -99,6 +100,8 @@ def panels(
         figure = Figure(figsize=(width, height))
         for function, ax in zip(draw, figure.subplots(1, columns, squeeze=False).flat, strict=False):
             function(ax)
+        if title is not None and len(title) > LONGEST_TITLE:
+            raise ValueError(f"title must be at most {LONGEST_TITLE} characters, got {len(title)}")
         if title is not None:
             with warnings.catch_warnings(action="error"):  # of glyphs that the font lacks
                 try:
@@ -125,8 +128,13 @@ def save(figure: Figure | Axes, path: files.PathLike, *, kind: str | None = None
         raise TypeError(f"figure must be a matplotlib Figure or Axes, got {show(figure)}")
 
     def fill(temporary: Path) -> None:
-        with style():
-            whole.savefig(temporary, format=suffix[1:], metadata=METADATA.get(suffix))
+        with style(), warnings.catch_warnings():
+            warnings.filterwarnings("error", "constrained_layout not applied")
+            try:
+                whole.savefig(temporary, format=suffix[1:], metadata=METADATA.get(suffix))
+            except UserWarning:
+                got = tuple(float(side) for side in whole.get_size_inches())
+                raise ValueError(f"size must leave room for the axes and their labels, got {got}") from None
 
     return files.write(path, fill, overwrite=overwrite)
 

@@ -126,6 +126,15 @@ REFUSED = {
     "simulate --t-max 1e17": "--prompt + --t-max must be at most 2^52",
     "bound --sink 1/3": "got (relay 1, residual 1, position 0, sink 1/3) in layer 1",
     "bound --relay 0": "(--relay, --residual, --sink or --heads) must have an influence other than 0 for the two",
+    "influence --table latex --json": "--table must not be given together with --json, got latex; choose one",
+    "influence --strings": "--strings must be given with --json",
+    "train english --out x --strings": "--strings must be given with --json",
+    "influence ''": "unexpected extra argument ''",
+    "influence --t 3,9 --plot a.png --size 1,2": "--size must leave room for the axes and their labels, got (1.0, 2.0)",
+    f"influence --plot a.png --title {'a' * 1001}": "--title must be at most 1000 characters, got 1001",
+    "influence --t 1e400 --csv a.npz": "a table of arrays must hold finite numbers within the range of float64",
+    "measure untrained-numpy --continuation ''": "--continuation must name a file, got an empty name",
+    "measure untrained-numpy --depth 1 --t-max 9 --t-min 1e6": "to leave a window, got 1e6\n",
     "influence --recency 1e17": "--recency must be less than 1, got 1e17",
     "influence --recency 0,+3": "--recency must be less than 1, got +3",
     "influence --plot a.png --size 1e400,1": "--size must be within the range of float64, at most 1.8e308 in size",
@@ -291,3 +300,45 @@ def test_what_is_no_fault_of_the_input_is_no_failed_claim(run, monkeypatch):
 
 def test_of_an_option_given_twice_the_last_counts(result):
     assert result("influence --t 3 --t 5")["t"] == [5]
+
+
+def test_closed_streams_are_named(tmp_path):
+    """Nothing is read from, written to or mixed into a stream that the shell has closed."""
+
+    def closed(words, *ends):
+        shell = " ".join([*PROGRAM, *words, *ends])
+        done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    assert closed(["influence", "--t", "3", "--csv", "-"], ">&-") == (
+        2,
+        "",
+        "relaymodel: - must not stand for a file where standard output is closed\n",
+    )
+    assert closed(["exponent", "-"], "<&-")[2] == (
+        "relaymodel: - must not stand for a file where standard input is closed\n"
+    )
+    assert closed(["influence", "--t", "x"], "2>&-") == (2, "", "")
+    code, out, _ = closed(["influence", "--t", "3", "--csv", "a.csv", "--json"], "2>&-")
+    assert (code, list(json.loads(out))) == (0, ["t", "influence", "local_exponent"])
+
+
+def test_help_that_nobody_reads_is_no_failed_claim():
+    reader = subprocess.run(
+        ["bash", "-c", f"{' '.join(PROGRAM)} influence --help | true; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (reader.stdout, reader.stderr) == ("141\n", "")
+
+
+def test_a_long_certificate_is_announced(run, monkeypatch):
+    import relaymodel as rm
+
+    def certify(*_, **__):
+        raise ValueError("enough")
+
+    monkeypatch.setattr(rm, "certify", certify)
+    code, _, err = run("certify --depth 3 --t-max 5e3")
+    assert (code, err) == (2, "relaymodel: this takes about 50 minutes\nrelaymodel: enough\n")
