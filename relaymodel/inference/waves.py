@@ -17,6 +17,15 @@ FINENESS, ZOOMS = 4, 3
 """Frequencies tried for each that fits the window once more, and how often a finer grid between the best one's
 neighbours is: the phase is off by .01 at the ends then, which the columns that grow with log t make good."""
 
+FASTEST = 0.9
+"""Frequency of the fastest wave against that of two points a period, at which values say nothing of slopes."""
+
+CROWDED = 4
+"""How much closer than if they were even points may be for fast waves to be looked for."""
+
+WIDEST_GAP = 1 / 3
+"""Part of the window without points beside which no waves are looked for."""
+
 CERTAIN = 100.0
 """A wave is there where it makes the curve this much likelier: of curves without one, that happens to one in a hundred
 at the most (Markov's inequality)."""
@@ -89,8 +98,16 @@ def said(length: float, known: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def tried(unit: Array, known: tuple[float, ...]) -> Array:
-    """Return the frequencies (W,) to look for: from two periods in all to two points a period, and an overtone."""
-    step, fastest = 2 * np.pi / FINENESS, np.pi / float(np.median(np.diff(unit)))
+    """Return the frequencies (W,) to look for: from two periods in all to nearly two points a period, and an overtone.
+
+    Where points crowd together far more than on the whole, there are fewer; beside a wide gap, which a wave and a line
+    may cross in any way, there are none.
+    """
+    gaps = np.diff(unit)
+    if gaps.max() > WIDEST_GAP:
+        return np.empty(0)
+    closest = max(float(np.median(gaps)), 1 / (CROWDED * unit.size))
+    step, fastest = 2 * np.pi / FINENESS, FASTEST * np.pi / closest
     grid = np.arange(PERIODS * 2 * np.pi, fastest, step)
     free = np.all(np.abs(grid[:, None] - np.array(known)) > 2 * np.pi, axis=1)
     return np.concatenate([grid[free], [omega for omega in overtone(unit, known) if omega > fastest]])

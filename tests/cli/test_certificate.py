@@ -40,5 +40,8 @@ def test_what_does_not_fit_is_refused_at_once_and_by_its_option(capsys, monkeypa
     monkeypatch.setattr(memory, "free_memory", lambda: 10**9)
     begun = time.monotonic()
     assert main(["certify", "--t-max", "1e6"]) == 2
-    assert "--t-max must be smaller: a certificate of two runs of 1000016 tokens takes" in capsys.readouterr().err
+    assert (
+        "--t-max or --prompt must be smaller: a certificate of two runs of 1000016 tokens takes"
+        in capsys.readouterr().err
+    )
     assert time.monotonic() - begun < 20

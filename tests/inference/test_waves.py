@@ -78,3 +78,22 @@ class TestWaves:
         for factor in (3.0, 1e-5, 1e200):
             t = np.geomspace(20, 1e5, 50)
             assert not find_waves(Cells.of(Curve(t, t)), np.log(factor * t**-0.55))[0]
+
+    def test_an_alternation_is_noise(self):
+        """At two points a period a wave's slope is anything."""
+        t = np.geomspace(1, 1e4, 60)
+        curve = Curve(t, t**-0.5 * np.where(np.arange(60) % 2, 2, 1))
+        local = estimate_exponent(curve)
+        assert local.adequate
+        assert np.all(np.abs(local.alpha - 0.5) < 1.96 * local.stderr)
+        assert local.stderr.min() > 0.01
+
+    @pytest.mark.parametrize("spacing", [1e-6, 1e-4, 1e-2])
+    def test_two_clusters_tell_nothing_of_what_lies_between(self, spacing):
+        """The mean exponent there is 0.5, and a quintic that is flat at both ends has 15/16 in the middle."""
+        x = spacing * np.arange(20)
+        ends = np.concatenate([x, np.log(1e4) + x])
+        local = estimate_exponent(Curve(np.exp(ends), np.repeat([1, 0.01], 20)), [100])
+        assert local.adequate
+        assert local.alpha[0] == pytest.approx(15 / 16, abs=0.25)
+        assert local.stderr[0] > 0.01
