@@ -145,10 +145,13 @@ def judge(folder, mutant, tests):
     """Return "killed", "survived" or "not covered" and the seconds it took."""
     inside = range(mutant.start[0], mutant.end[0] + 1)
     near, far = [], []
-    for test, (seconds, lines) in tests.items():
-        here = lines.get(mutant.path, ())
-        if here:
-            (near if any(line in inside for line in here) else far).append((seconds, test))
+    places = {test: (seconds, set(lines.get(mutant.path, ()))) for test, (seconds, lines) in tests.items()}
+    imported = set.intersection(*(here for _, here in places.values()))
+    for test, (seconds, here) in places.items():
+        if not here.isdisjoint(inside):
+            near.append((seconds, test))
+        elif here - imported:
+            far.append((seconds, test))
     order = sorted(near) + sorted(far)
     if not order:
         return "not covered", 0.0

@@ -10,9 +10,10 @@ from relaymodel.curve import Curve
 from relaymodel.display import figure, table
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.estimate import Estimate
+from relaymodel.inference.laws import TOLD_APART
 from relaymodel.inference.pool import pool
 from relaymodel.inference.power_law import drift_of, fit_power_law
-from relaymodel.inference.series import BETTER, HIGHEST, fit_series, truncation
+from relaymodel.inference.series import BETTER, HIGHEST, fit_series, growing_aicc, truncation
 from relaymodel.inference.settling import ODDS, Settled, settling
 from relaymodel.inference.spline import Smooth, smooth
 from relaymodel.inference.threads import one_thread
@@ -137,7 +138,7 @@ def extrapolate_exponent(
     over four windows, by generalised least squares with the noise that `estimate_exponent` finds.  The error's
     `truncation` part is the sum of the last two changes with degree (twice the change from degree 0 to 1 at degree 1),
     or twice the change when the first fifth of the window is left out, if that is more.  Degree and window are those
-    of the smallest total error.
+    of the smallest total error.  Where an exponent that grows on is likelier by 20 to 1 (AICc), there is no limit.
 
     It remains an estimate from a finite window.  What appears only beyond it cannot be seen: a slightly smaller
     position exponent, or the whole decay where the curve is still flat within its noise.
@@ -281,6 +282,13 @@ def _of_curve(curve: Curve, t_min: float | None, t_max: float | None, degree: in
             "the limit must not change more and more as powers of 1/log t are added, and it does at every degree "
             f"tried; the window ends at t = {used.t[-1]:.6g}, before the exponent settles towards a limit: take a "
             "longer curve, or state the prompt length",
+        )
+    if growing_aicc(cells, y) < min(candidate.aicc for candidate in found) - TOLD_APART:
+        raise _refused(
+            used,
+            f"the exponent must settle, and it still grows where the window ends, at t = {used.t[-1]:.6g}: one that "
+            "grows on, as a stretched exponential's, describes the curve better than any with a limit, by 20 to 1 or "
+            "more; take a longer curve, or estimate_exponent for what it is so far",
         )
     best = min(found, key=lambda c: (c.residual > BETTER * min(other.residual for other in found), c.total))
     cut, forms = best.truncation, [best.form]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from relaymodel.inference.cells import Array, Cells
 from relaymodel.inference.gls import ROUNDING, gls, rounding
@@ -27,12 +28,16 @@ ORDERS = 4
 BETTER = 200.0
 """A form that leaves residuals smaller by this factor is the curve's own."""
 
+RATE_STEPS = np.append(0.0, np.geomspace(0.01, 1, 25))
+"""Rates of growth t^rate between which the best is looked for, 0 for growth with log t; faster ones fall at once."""
+
 
 @dataclass(frozen=True)
 class Candidate:
     """The limit by a series of one degree over the cells from `first` on, and the two parts of its error.
 
-    `form` is what it is a series in, `residual` the root mean square of what that leaves of log D, at its best.
+    `form` is what it is a series in, `residual` the root mean square of what that leaves of log D, at its best, and
+    `aicc` its least AICc, both over the whole window.
     """
 
     value: float
@@ -41,6 +46,7 @@ class Candidate:
     degree: int
     first: int
     residual: float
+    aicc: float
     form: str
 
     @property
@@ -75,6 +81,32 @@ def fit_series(cells: Cells, y: Array, logarithm: Array, fit: Smooth, degree: in
     return found
 
 
+def growing_aicc(cells: Cells, y: Array) -> float:
+    """Return the AICc of an exponent that grows without end, for log D (K,), at its best.
+
+    It grows as log t or as t^rate, in a stretched exponential beside a power; infinite where such an exponent falls.
+    """
+    floor = float(rounding(y[:, None])[0])
+    x = cells.along(cells.t)
+    line = np.stack([np.ones_like(cells.x), cells.x], axis=1)
+
+    def left(rate: float) -> float:
+        bend = cells.mean(np.exp(rate * (x - x[-1])) if rate else x * x)
+        design = np.concatenate([line, bend[:, None]], axis=1)
+        found = np.linalg.lstsq(design, y - y[0])[0]
+        residual = float(np.sqrt(np.mean((y - y[0] - design @ found) ** 2) + floor))
+        return _aicc(residual, y.size, 4) if found[2] < 0 else np.inf
+
+    best = int(np.argmin([left(rate) for rate in RATE_STEPS.tolist()]))
+    ends = RATE_STEPS[max(best - 1, 0)], RATE_STEPS[min(best + 1, RATE_STEPS.size - 1)]
+    near = minimize_scalar(left, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    return min(left(float(RATE_STEPS[best])), float(near.fun))
+
+
+def _aicc(residual: float, points: int, parameters: int) -> float:
+    return 2 * points * (float(np.log(residual)) + parameters / max(1, points - parameters - 1))
+
+
 def _converging(form: str, designs: list[Array], y: Array, fit: Smooth) -> list[Candidate]:
     """Return the candidates of one form, of every degree and window; of several designs, those with least residuals."""
     x = -designs[0][:, 1]
@@ -90,6 +122,7 @@ def _converging(form: str, designs: list[Array], y: Array, fit: Smooth) -> list[
         each = [_limits(design[late], y[late], noise, fit.shared[late, late]) for design in designs]
         rows.append([min(same, key=lambda limit: limit.residual) for same in zip(*each, strict=True)])
     residual = min(limit.residual for limit in rows[0])
+    aicc = min(_aicc(limit.residual, x.size, d + 2) for d, limit in enumerate(rows[0]))
     candidates = []
     for i, (first, limits) in enumerate(zip(firsts, rows, strict=True)):
         grows = _growing(limits)
@@ -102,7 +135,7 @@ def _converging(form: str, designs: list[Array], y: Array, fit: Smooth) -> list[
                 cut = max(cut, 2 * abs(value - rows[i + 1][d].value))
             elif i > 0:
                 cut = max(cut, abs(value - rows[i - 1][d].value))
-            candidates.append(Candidate(value, limits[d].error, cut, d, first, residual, form))
+            candidates.append(Candidate(value, limits[d].error, cut, d, first, residual, aicc, form))
     return candidates
 
 

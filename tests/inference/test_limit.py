@@ -183,6 +183,16 @@ class TestLimit:
                     refused += "still grows" in str(error)
             assert refused >= least
 
+    @pytest.mark.parametrize("sigma", [0, 1e-12, 1e-8, 1e-6, 1e-4])
+    @pytest.mark.parametrize(
+        "log", [lambda t: -(t**0.1), lambda t: -0.3 * np.log(t) - 3 * t**0.03], ids=["alone", "beside a power"]
+    )
+    def test_an_exponent_that_grows_on_shows_without_noise(self, rng, log, sigma):
+        for t in (self.t, log_integers(1, 10**6, 100)):
+            curve = Curve(t, np.exp(log(t) + sigma * rng.standard_normal(t.size)))
+            with pytest.raises(UnderdeterminedError, match=r"settle|more and more"):
+                extrapolate_exponent(curve)
+
     def test_a_limit_that_shows_is_not_said_to_grow(self, rng):
         t = log_integers(1, 10**6, 100)
         for D in (t**-0.5, relay_curve(64, 6, 1.0, t)[0]):
