@@ -1,7 +1,7 @@
 """What the options of all commands are made of, and those that say which model and which tokens."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
@@ -90,6 +90,24 @@ def _heads(name: str, text: str) -> list[tuple[Head, ...]]:
         raise ValueError(f"{name}: {error}") from None
 
 
+Heads = Annotated[
+    Sequence[tuple[Head, ...]] | None,
+    option(
+        "H[,H...]",
+        "Several heads instead of relay, position, recency: such as 0.3:recency=0.7+0.2:position=0.5.",
+        _heads,
+        MODEL,
+    ),
+]
+
+
+def refuse_beside_heads(given: Mapping[str, object]) -> None:
+    """Refuse options that `--heads` says for each head."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} must not be given together with --heads, which says it for each head")
+
+
 def _prompt(name: str, text: str) -> int:
     if "," in text:
         raise ValueError(f"{name} must be one number, got {show(text)}; relaymodel sweep takes several")
@@ -125,14 +143,7 @@ class ModelOptions:
         option("X[,X...]", "Recency exponent gamma < 1, likewise.  [default: 0]", numbers),
     ] = None
     sink: Annotated[Sequence[Number], option("X[,X...]", "Weight of the first token, likewise.", numbers)] = (0,)
-    heads: Annotated[
-        Sequence[tuple[Head, ...]] | None,
-        option(
-            "H[,H...]",
-            "Several heads instead of relay, position, recency: such as 0.3:recency=0.7+0.2:position=0.5.",
-            _heads,
-        ),
-    ] = None
+    heads: Heads = None
 
     def builds(self) -> dict[int, RelayModel]:
         """Return the model of each depth.
@@ -156,9 +167,7 @@ class ModelOptions:
             )
         single = {"--relay": self.relay, "--position": self.position, "--recency": self.recency}
         if self.heads is not None:
-            for name, given in single.items():
-                if given is not None:
-                    raise ValueError(f"{name} must not be given together with --heads, which says it for each head")
+            refuse_beside_heads(single)
             lists: dict[str, Sequence[Any]] = {"--heads": self.heads}
         else:
             defaults = {"--relay": 1, "--position": 0, "--recency": 0}

@@ -49,6 +49,18 @@ class HeadDerivation:
         """Number of layers L."""
         return len(self.layers)
 
+    @property
+    def parameters(self) -> dict[str, tuple[sympy.Expr, ...]]:
+        """What the layers have, by name: of each layer, or of each head of all of them."""
+        heads = [head for layer in self.layers for head in layer.heads]
+        return {
+            "relay strength": tuple(head.relay for head in heads),
+            "position exponent": tuple(head.position for head in heads),
+            "recency exponent": tuple(head.recency for head in heads),
+            "residual strength": tuple(layer.residual for layer in self.layers),
+            "weight of a sink": tuple(layer.sink for layer in self.layers),
+        }
+
     @cached_property
     def symbol(self) -> sympy.Expr:
         r"""f(z), the eigenvalue at position z (THEORY section 10).
@@ -58,6 +70,12 @@ class HeadDerivation:
         sqrt(pi)*gamma(z)/(2*gamma(z + 1/2)) + 1
         """
         return sympy.Mul(*(layer.residual + sympy.Add(*(_eigenvalue(h) for h in layer.heads)) for layer in self.layers))
+
+    @property
+    def equations(self) -> tuple[sympy.Eq, ...]:
+        """The symbol f(z), and D(t) as a contour integral of it: what stands for a closed form."""
+        f = sympy.Function("f")(z)
+        return equation(f, self.symbol), equation(D, self.plateau + _upwards(f * _thinned()))
 
     @cached_property
     def plateau(self) -> sympy.Expr:
@@ -69,15 +87,12 @@ class HeadDerivation:
     @cached_property
     def integrand(self) -> sympy.Expr:
         """f(z) times what one mean with exponent -z leaves of the prompt, whose residues make up D(t)."""
-        kernel = sympy.gamma(P + 1 - z) * sympy.gamma(N) / (sympy.gamma(P) * sympy.gamma(N + 1 - z) * (1 - z))
-        return self.symbol * kernel
+        return self.symbol * _thinned()
 
     @cached_property
     def contour_form(self) -> sympy.Eq:
         """D(t) as an integral up a line between the first pole of f and 1, plus what the sinks keep."""
-        y = sympy.Symbol("y", real=True)
-        line = sympy.Integral(self.integrand.subs(z, c + sympy.I * y), (y, -sympy.oo, sympy.oo)) / (2 * sympy.pi)
-        return equation(D, self.plateau + line)
+        return equation(D, self.plateau + _upwards(self.integrand))
 
     @cached_property
     def least(self) -> sympy.Expr:
@@ -300,6 +315,17 @@ def _regular(head: SymbolicHead, gap: sympy.Expr, count: int) -> Series:
     return [head.relay * sympy.gammasimp(front) * x for x in _exponential(logs)]
 
 
+def _thinned() -> sympy.Expr:
+    """Return what one mean with exponent -z leaves of the prompt, as a function of z."""
+    return sympy.gamma(P + 1 - z) * sympy.gamma(N) / (sympy.gamma(P) * sympy.gamma(N + 1 - z) * (1 - z))
+
+
+def _upwards(integrand: sympy.Expr) -> sympy.Expr:
+    """Return the integral up the line z = c + iy, over 2 pi i."""
+    y = sympy.Symbol("y", real=True)
+    return sympy.Integral(integrand.subs(z, c + sympy.I * y) / (2 * sympy.pi), (y, -sympy.oo, sympy.oo))
+
+
 def _steps(derivation: HeadDerivation) -> list[DerivationStep]:
     first = derivation.layers[0].heads[0]
     g, delta = first.position, 1 - first.recency
@@ -346,7 +372,7 @@ def _steps(derivation: HeadDerivation) -> list[DerivationStep]:
             "A mean with exponent -z leaves the prompt's share. D is f with z put in its place: by Mellin's inversion "
             "an integral up a line with its real part c between the first pole of f and 1."
             + (" The sinks' part is added." if sinks else ""),
-            (derivation.contour_form,),
+            derivation.equations[1:],
         ),
     ]
     if all(head.position == derivation.least for layer in derivation.layers for head in layer.heads if head.relay != 0):

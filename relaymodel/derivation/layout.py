@@ -5,7 +5,7 @@ a numerator follow it, and brackets of fixed size take the place of growing ones
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relaymodel.derivation.notation import latex
@@ -17,6 +17,7 @@ MEANINGS = (
     (r"\psi", r"$\psi$ is the digamma function, $\psi^{(k)}$ its derivative of order $k$"),
     ("H_", r"$H_n$ is the harmonic number, $H_n^{(k)}$ that of order $k$, continued to real $n$"),
     (r"\Gamma", r"$\Gamma$ is the gamma function"),
+    ("f{\\left(z", "$f$ is the symbol of the stack, its eigenvalue at position $z$"),
     (r"\log", r"$\log$ is the natural logarithm"),
     ("O\\left", "$O$ is meant for large $t$ at fixed $P$"),
 )
@@ -29,15 +30,15 @@ def align(formulas: Iterable[Any]) -> str:
     return f"\\begin{{align*}}\n{body}\n\\end{{align*}}"
 
 
-def introduction(relay: Sequence[Any], residual: Sequence[Any], position: Sequence[Any], formulas: str) -> str:
-    """Return a paragraph that says what the symbols of `formulas` stand for."""
+def introduction(parameters: Mapping[str, Sequence[Any]], depth: int, formulas: str) -> str:
+    """Return a paragraph that says what the symbols of `formulas` stand for, the layers' parameters by name."""
     strengths = []
-    for name, values in (("relay strength", relay), ("residual strength", residual), ("position exponent", position)):
+    for name, values in parameters.items():
         several = len(set(values)) > 1
         strengths.append(f"{name}{'s' * several} ${', '.join(map(latex, values if several else values[:1]))}$")
     found = "; ".join(meaning for sign, meaning in MEANINGS if sign in formulas)
     return (
-        f"$D(t)$ is the influence of a prompt of $P$ tokens behind {len(relay)} layer{'s' * (len(relay) > 1)}, on "
+        f"$D(t)$ is the influence of a prompt of $P$ tokens behind {depth} layer{'s' * (depth > 1)}, on "
         "token $t$ of the continuation, in units of the prompts' difference per token. The layers have "
         rf"{', '.join(strengths)}. $\alpha(t) = -d\log D/d\log t$ is the local exponent; {found}."
     )

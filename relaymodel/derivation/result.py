@@ -211,6 +211,16 @@ class Derivation:
         """
         return steps.steps(self.layers, self.poles)
 
+    @property
+    def equations(self) -> tuple[sympy.Eq, ...]:
+        """The compact form and what its letters stand for."""
+        return self.compact_form, *self.definitions
+
+    @property
+    def parameters(self) -> dict[str, tuple[sympy.Expr, ...]]:
+        """What the layers have, by name."""
+        return {"relay strength": self.relay, "residual strength": self.residual, "position exponent": self.position}
+
     def evaluate(self, P: int, t: int, *, relay: Any = None, residual: Any = None, position: Any = None) -> sympy.Expr:
         """Return D exactly at integers P and t: a Rational, or an expression in the symbols that are left.
 

@@ -50,3 +50,35 @@ def test_derive_takes_symbols(result):
     found = result("derive --relay a,b")
     assert found["relay"] == ["a", "b"]
     assert sympy.sympify(found["limit"]["leading"]).has(sympy.Symbol("a"))
+
+
+def test_derive_of_heads(run, result):
+    """No closed form: the symbol, whose value at 2 is that of the layers' own definition, a contour, and the series."""
+    found = result("derive --depth 2 --recency 0.5 --relay a --sink 0.25")
+    assert [layer["heads"] for layer in found["layers"]] == [[{"relay": "a", "position": "0", "recency": "1/2"}]] * 2
+    z, a = sympy.symbols("z a")
+    symbol = sympy.sympify(found["symbol"], {"z": z, "a": a})
+    assert symbol.subs({z: 2, a: 3}) == (1 + 3 * sympy.Rational(2, 3)) ** 2  # row 2 is (1/3, 2/3)
+    assert sympy.expand(sympy.sympify(found["plateau"]) - (a + sympy.Rational(5, 4)) ** 2 + (a + 1) ** 2) == 0
+    assert found["limit"] == {"exponent": "1", "log_power": 1, "leading": "P*a**2*log(t)/(4*t)"}
+    code, out, _ = run("derive --depth 2 --recency equal --latex")
+    assert code == 0
+    assert "recency exponent $\\gamma$" in out
+    assert "the symbol of the layers" in run("derive --recency equal")[1]
+    assert "\\paragraph{The contour.}" in run("derive --recency equal --steps --latex")[1]
+
+
+def test_derive_of_several_heads_takes_decimals_exactly(run, result):
+    found = result("derive --heads 0.3:recency=0.7+0.2:position=0.5,1 --residual 1,0.1")
+    assert [layer["residual"] for layer in found["layers"]] == ["1", "1/10"]
+    assert found["layers"][0]["heads"][0] == {"relay": "3/10", "position": "0", "recency": "7/10"}
+    for words, message in {
+        "--heads 0.3 --relay 1": "--relay must not be given together with --heads",
+        "--heads 0.3 --recency .5": "--recency must not be given together with --heads",
+        "--heads 0.3 --residual a": "--residual must be numbers beside --heads, got a",
+        "--heads 0.3,0.4 --depth 3": "--heads must have one value, or one for each of the 3 layers, got 2",
+        "--recency 1": "--recency must be less than 1",
+    }.items():
+        code, out, err = run(f"derive {words}")
+        assert (code, out) == (2, "")
+        assert message in err

@@ -62,7 +62,7 @@ def test_documents_compile_within_their_margins(name, tmp_path):
     derivation = DERIVED[name]
     formulas = [derivation.compact_form, *derivation.definitions, derivation.asymptotic, derivation.exponent_series(3)]
     formulas += [f"D = {latex(derivation.closed_form)}", rf"\alpha = {latex(derivation.local_exponent)}"]
-    body = f"{introduction(derivation.relay, derivation.residual, derivation.position, align(formulas))}\n"
+    body = f"{introduction(derivation.parameters, derivation.depth, align(formulas))}\n"
     compile_latex(tmp_path, f"{body}{align(formulas)}\n\n{derivation.latex()}")
 
 
