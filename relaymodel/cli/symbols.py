@@ -21,7 +21,7 @@ SHORT = 4
 LARGEST_NUMBER = 10**300
 """Beyond, the formulas' numbers have more digits than Python prints."""
 
-SINGLE = {"relay": "equal", "position": 0, "recency": 0}
+OF_ONE_HEAD = {"relay": "equal", "position": 0, "recency": 0}
 """What a layer of one head has, with its defaults here."""
 
 TAKEN = ("P", "t", "N", "n", "z", "O", "e", "E", "I")
@@ -89,10 +89,10 @@ def derive(
     from relaymodel.derivation import derive
     from relaymodel.model import Layer, RelayModel
 
-    single = dict(zip(SINGLE, (relay, position, recency), strict=True))
+    single = dict(zip(OF_ONE_HEAD, (relay, position, recency), strict=True))
     values = {"residual": residual, "sink": sink}
     if heads is None:
-        values |= {name: default if single[name] is None else single[name] for name, default in SINGLE.items()}
+        values |= {name: default if single[name] is None else single[name] for name, default in OF_ONE_HEAD.items()}
     else:
         refuse_beside_heads({f"--{name}": given for name, given in single.items()})
         for name, given in values.items():
@@ -190,7 +190,7 @@ def _derivation(derivation: "Derivation | HeadDerivation", order: int, *, steps:
             {
                 "residual": str(layer.residual),
                 "sink": str(layer.sink),
-                "heads": [{name: str(getattr(head, name)) for name in SINGLE} for head in layer.heads],
+                "heads": [{name: str(getattr(head, name)) for name in OF_ONE_HEAD} for head in layer.heads],
             }
             for layer in derivation.layers
         ]
