@@ -4,13 +4,15 @@
 
 A fault is killed if a test fails or does not come to an end.  Faults are drawn from all there are in a package, with a
 seed; what is said in error messages is left as it is.  The tests that pass through the line come first, then the others
-that pass through the file.  The CSV file keeps the column `equivalent`, in which a person says why no test can tell a
-fault from the code.
+that pass through the file.  With `--seconds`, those of the module's own file come first, and no more are run than take
+so long together.  The CSV file keeps the column `equivalent`, in which a person says why no test can tell a fault from
+the code.
 """
 
 import contextlib
 import csv
 import fnmatch
+import itertools
 import os
 import random
 import resource
@@ -54,6 +56,7 @@ def add_options(parser):
     parser.add_argument("--files", default="*", help="only files whose name matches this pattern")
     parser.add_argument("--each", type=int, default=40, help="faults for each package")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="that the tests of a fault take at most")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--csv", type=Path)
 
@@ -72,7 +75,7 @@ def main(options):
             def try_one(mutant, tests=tests, free=free):
                 folder = free.pop()
                 try:
-                    return judge(folder, mutant, tests)
+                    return judge(folder, mutant, tests, options.seconds)
                 finally:
                     free.append(folder)
 
@@ -141,7 +144,7 @@ def clean_run(folder, package, tests=None):
     return {test: (seconds, lines) for test, (seconds, lines) in json.loads(record.read_text()).items()}
 
 
-def judge(folder, mutant, tests):
+def judge(folder, mutant, tests, most):
     """Return "killed", "survived" or "not covered" and the seconds it took."""
     inside = range(mutant.start[0], mutant.end[0] + 1)
     near, far = [], []
@@ -152,7 +155,10 @@ def judge(folder, mutant, tests):
             near.append((seconds, test))
         elif here - imported:
             far.append((seconds, test))
-    order = sorted(near) + sorted(far)
+    own = f"test_{Path(mutant.path).stem}.py"
+    order = sorted(near, key=lambda item: (own not in item[1], item)) + sorted(far)
+    spent = itertools.accumulate(seconds for seconds, _ in order)
+    order = [item for item, until in zip(order, spent, strict=True) if until <= most] or order[:1]
     if not order:
         return "not covered", 0.0
     path = folder / mutant.path

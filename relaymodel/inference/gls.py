@@ -83,7 +83,8 @@ class Gls:
         """Return the same for sizes (Q,) or (C, Q) of the prior variance of u."""
         sizes = np.broadcast_to(sizes, (len(self.values), np.shape(sizes)[-1]))
         shrunk = 1 + sizes[:, :, None] * self.values[:, None]
-        determinant = self.determinant[:, :1] + 0.5 * np.log(shrunk).sum(axis=2)
+        bare = self.determinant[:, :1] - 0.5 * np.log(self.shrunk[:, :1]).sum(axis=2)
+        determinant = bare + 0.5 * np.log(shrunk).sum(axis=2)
         return replace(self, sizes=sizes, shrunk=shrunk, determinant=determinant)
 
     def posterior(self, y: Array, *, floor: Array | float) -> "Posterior":

@@ -5,7 +5,15 @@ import pytest
 
 from relaymodel import Curve, RelayModel, influence
 from relaymodel.inference import estimate_exponent, extrapolate_exponent, fit, fit_power_law
+from relaymodel.inference.cells import Cells
 from tests.inference.curves import log_integers
+
+
+class TestCells:
+    def test_unit_runs_from_one_end_to_the_other(self):
+        cells = Cells.of(Curve([1, 3, 7, 20, 50, 60, 400], np.ones(7)))
+        assert cells.length == pytest.approx(np.log(400))
+        assert cells.unit == pytest.approx(2 * np.log([1, 3, 7, 20, 50, 60, 400]) / np.log(400) - 1, abs=1e-14)
 
 
 class TestStatedErrors:

@@ -22,9 +22,7 @@ class TestRegression:
             np.array([-9.0]),
             np.array([9.0]),
         )
-        full = Noise.of(cells)
-        white = Noise(full.inverses[:1], full.logdet[:1], full.lengths[:1], full.prior[:1])
-        found = solve(problem, white, [np.array([0.1])])
+        found = solve(problem, Noise.of(cells).only([0]), [np.array([0.1])])
         (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
         assert found.theta[0] == pytest.approx(-slope, abs=1e-7)
         assert found.covariance[0, 0] == pytest.approx(covariance[0, 0] * 38 / 36, rel=1e-4)  # of Student's t
