@@ -357,7 +357,7 @@ def _needed(cells: Cells, noise: Noise, best: Law, truth: Solution, rival: Law, 
     while not enough(last) and last <= FARTHEST:
         low, last = last, 8 * last
     for _ in range(3 if last <= FARTHEST else 0):  # the last factor of 8, to one of 1.3
-        middle = float(np.sqrt(low * last))
+        middle = float(np.sqrt(low) * np.sqrt(last))  # the product may leave float64
         low, last = (low, middle) if enough(middle) else (middle, last)
     factor = float(target / now) if now > 1e-6 * target else None
     return Needed(rival.name, last if last <= FARTHEST else None, None if factor is None else max(1.0, factor))

@@ -9,12 +9,15 @@ from relaymodel.checks import show
 from relaymodel.curve import Curve
 from relaymodel.inference.cells import Array, Cells
 
+SAME = 1e-12
+"""Differences of log D to which pairs' curves are the same: rounding, at the ends of float64."""
+
 
 def pool(curves: Curve | Sequence[Curve]) -> Curve:
     """Return one curve: the one given, or the geometric mean of curves of independent pairs, which it carries along.
 
     Raises `TypeError` for anything but curves and `ValueError` for curves whose t differ, for curves that are all the
-    same, and for an empty list.
+    same up to factors, and for an empty list.
     """
     if isinstance(curves, Curve):
         return _differing(curves)
@@ -43,10 +46,13 @@ def pool(curves: Curve | Sequence[Curve]) -> Curve:
 
 
 def _differing(curve: Curve) -> Curve:
-    if curve.pairs is not None and not np.any(np.ptp(curve.pairs, axis=0)):
+    if curve.pairs is None:
+        return curve
+    logs = np.log(curve.pairs)
+    if np.ptp(logs - logs[:, :1], axis=0).max() < SAME:
         raise ValueError(
-            f"the pairs' curves must differ, since their differences are the error, got the same {len(curve.pairs)} "
-            "times; pass one of them for an error from its scatter"
+            f"the pairs' curves must differ by more than factors, since these differences are the error, got the same "
+            f"{len(curve.pairs)} times; pass one of them for an error from its scatter"
         )
     return curve
 

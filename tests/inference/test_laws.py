@@ -100,3 +100,8 @@ class TestLaws:
     def test_too_few_points(self):
         with pytest.raises(UnderdeterminedError, match="at least 9 points"):
             compare_laws(Curve(self.x[:8], 1 / self.x[:8]))
+
+
+def test_tiny_t_are_compared():
+    t = np.geomspace(1e-200, 1e-196, 40)
+    assert compare_laws(Curve(t, t**-0.5), prompt=64).best.name == "power law"

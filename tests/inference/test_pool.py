@@ -68,3 +68,10 @@ class TestPairs:
     def test_pairs_share_their_t(self):
         with pytest.raises(ValueError, match="same t"):
             fit_power_law([Curve(self.t, self.t), Curve(self.t + 1, self.t)])
+
+    @pytest.mark.parametrize("factor", [1, 4, 1e300])
+    @pytest.mark.parametrize("estimate", [fit_power_law, estimate_exponent, extrapolate_exponent])
+    def test_curves_that_differ_by_factors_have_no_error(self, factor, estimate):
+        one = Curve(self.t, self.t**-0.5)
+        with pytest.raises(ValueError, match="the pairs' curves must differ by more than factors"):
+            estimate([one, Curve(self.t, factor * one.distance)])
