@@ -4,9 +4,11 @@ import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
 from xml.etree import ElementTree
 
-from relaymodel.checks import PLAIN_NUMBER, choice, one_line
+from relaymodel.checks import PLAIN_NUMBER, choice, one_line, show
 
 STYLES = ("text", "markdown", "latex")
 LATEX = {
@@ -44,6 +46,21 @@ def figure(value: float, error: float) -> str:
         return f"{value:.9g} ± {error:.1g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def brief(result: Any, *left_out: str) -> str:
+    """Return a dataclass in one line: of arrays the shape alone, without provenance and what is `left_out`.
+
+    >>> from relaymodel.model import Head
+    >>> brief(Head(0.5, recency=0.7), "decay")
+    'Head(relay = 0.5, position = 0, recency = 0.7)'
+    """
+    shown = []
+    for name in (each.name for each in fields(result) if each.name not in ("provenance", *left_out)):
+        value = getattr(result, name)
+        shape = getattr(value, "shape", None)
+        shown.append(f"{name} = {show(value)}" if shape is None else f"{name}: {' x '.join(map(str, shape))}")
+    return f"{type(result).__name__}({', '.join(shown)})"
 
 
 def latex_document(body: str) -> str:

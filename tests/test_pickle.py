@@ -199,3 +199,17 @@ def test_provenance_is_read_only():
     with pytest.raises(TypeError):
         curve.provenance["prompt"] = "9"
     assert curve.provenance == {"prompt": "8"}
+
+
+def test_results_of_networks_are_shown_in_a_line():
+    """Neither weights nor arrays flood a terminal or a notebook."""
+    shape = transformer.Architecture(2, 32, 2, vocabulary=256, context=64)
+    network = transformer.Transformer.random(shape, np.random.default_rng(0))
+    assert repr(network) == "Transformer(depth 2, width 32, heads 2, vocabulary 256, context 64)"
+    pairs = protocol.draw_pairs(network, pairs=2, prompt=8, steps=32)
+    found = rm.measure(network, pairs, instruments=["next_token", "attention", "response"])
+    assert repr(found.next_token).startswith("NextToken(t: 32, total_variation: 2 x 32, jensen_shannon: 2 x 32, kl: 2")
+    assert repr(found.response).startswith("TokenResponse(sources: 8, size: 2 x 8, single: 2 x 8 x 2 x 40, ")
+    for result in (found.next_token, found.attention, found.response, found.attention.mixture(layer=2)):
+        assert len(repr(result)) < 300
+        assert "\n" not in repr(result)

@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 from scipy.special import betainc
 
 from relaymodel.checks import Number, demand, numbers, series, show
+from relaymodel.display import brief
 from relaymodel.model.layer import Head, Layer
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ class HeadMixture:
     edges: Array
     profile: Array
     fitted: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def error(self) -> float:

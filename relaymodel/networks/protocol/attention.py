@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from relaymodel import files
 from relaymodel.checks import choice, show
+from relaymodel.display import brief
 from relaymodel.networks.protocol.curves import over_pairs
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ class Attention:
     profile: Array
     prompt: int
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def of(cls, values: Array, measured: Measurement) -> Attention:

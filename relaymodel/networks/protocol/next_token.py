@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from relaymodel import files
 from relaymodel.checks import choice
+from relaymodel.display import brief
 from relaymodel.networks.protocol.curves import over_pairs
 from relaymodel.networks.protocol.rounding import CLEARANCE, rounding
 
@@ -59,6 +60,9 @@ class NextToken:
     depth: int
     precision: float
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def of(cls, values: Array, measured: Measurement) -> NextToken:

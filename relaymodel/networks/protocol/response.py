@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from relaymodel import files
 from relaymodel.checks import show
+from relaymodel.display import brief
 from relaymodel.networks.protocol.curves import over_pairs
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class TokenResponse:
     whole: Array
     prompt_size: Array
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @classmethod
     def of(cls, values: Array, measured: Measurement) -> TokenResponse:

@@ -56,6 +56,9 @@ class Transformer:
         facts |= as_text(self.provenance)
         object.__setattr__(self, "provenance", immutabledict(facts))
 
+    def __repr__(self) -> str:
+        return f"Transformer({self.architecture.describe()})"
+
     @classmethod
     def random(cls, architecture: Architecture, rng: np.random.Generator, *, std: float = 0.02) -> "Transformer":
         """Return an untrained network, initialised as GPT-2 is; see `Weights.random`."""
