@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from relaymodel.checks import show
+from relaymodel.checks import floating, show
 from relaymodel.cli.control import BiasOptions
-from relaymodel.cli.inputs import ENGLISH, read_text
+from relaymodel.cli.inputs import ENGLISH, LONGEST_LIST, read_text
 from relaymodel.cli.numbers import number, whole
 from relaymodel.cli.options import OUTPUT, TRAINING, flag, option
 from relaymodel.cli.output import Listing, Printed, folder, say, written
@@ -73,7 +73,11 @@ def train(
     chosen = bias.chosen()
     if isinstance(chosen, PromptBias) and not chosen.strength and not arms:
         chosen = None
-    recipe = replace(named(preset), **_changes(settings or []))
+    changes = _changes(settings or [])
+    try:
+        recipe = replace(named(preset), **changes)
+    except ValueError as error:
+        raise ValueError(f"--set {error}" if changes else str(error)) from None
     if layer is not None and layer > recipe.depth:
         raise ValueError(f"--layer must be at most {recipe.depth}, got {layer}")
     shown = layer or recipe.layer
@@ -117,7 +121,11 @@ def _changes(settings: list[str]) -> dict[str, Any]:
         if name == "positions":
             changed[name] = value
         else:
-            changed[name] = float(number(option_typed, value)) if name == "rate" else whole()(option_typed, value)
+            changed[name] = (
+                floating(option_typed, number(option_typed, value))
+                if name == "rate"
+                else whole(LONGEST_LIST)(option_typed, value)
+            )
     return changed
 
 

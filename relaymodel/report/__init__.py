@@ -92,10 +92,12 @@ def reproduce(
     inputs = {name: str(value) for name, value in given.items() if value is not None}
     claims = [claim for claim in CLAIMS if claim.needs is None or claim.needs in inputs]
     with files.folder(target, overwrite=overwrite) as folder:
-        for done, claim in enumerate(claims):
+        # those of what was given first: a folder or a model that cannot be read says so at once
+        order = sorted(range(len(claims)), key=lambda i: ("training", "model", None).index(claims[i].needs))
+        for done, i in enumerate(order):
             if progress is not None:
-                progress(done, len(claims), plain(claim.title))
-            claims[done] = claim.checked(Workspace(folder, inputs))
+                progress(done, len(claims), plain(claims[i].title))
+            claims[i] = claims[i].checked(Workspace(folder, inputs))
         report = Report(target, tuple(claims), time.perf_counter() - start)
         draw(Workspace(folder))
         files.write_text(folder / "index.html", render(report, folder))

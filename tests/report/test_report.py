@@ -217,3 +217,12 @@ class TestWrongFormulasFail:
     def test_limits(self, tmp_path, monkeypatch):
         monkeypatch.setattr(limits, "influence", lambda *a: influence(*a) * 1.05)
         assert not self.verdict(limits.continuum_limits, tmp_path)
+
+
+@pytest.mark.parametrize("given", [{"training": "nowhere"}, {"model": "nowhere/at/all"}])
+def test_what_cannot_be_read_is_said_before_the_work(tmp_path, given):
+    seen = []
+    with pytest.raises((OSError, ValueError, ImportError)):
+        reproduce(tmp_path / "report", **given, progress=lambda *step: seen.append(step[0]))
+    assert seen == [0]
+    assert list(tmp_path.iterdir()) == []
