@@ -85,6 +85,9 @@ class TestLimit:
         t = np.geomspace(1e2, 1e6, 50)
         limit = extrapolate_exponent(Curve(t, relay_curve(10, 5, 1.0, t)[0]))
         assert limit.stderr == pytest.approx(np.hypot(limit.noise_stderr, limit.truncation))
+        for found in (limit, extrapolate_exponent(RelayModel.uniform(10, 5, 1))):
+            ends = found.value - 1.96 * found.stderr, found.value + 1.96 * found.stderr
+            assert (found.lower, found.upper) == pytest.approx(ends, rel=1e-12)
 
     def test_degree_can_be_chosen(self):
         t = np.geomspace(1e2, 1e6, 50)

@@ -31,6 +31,7 @@ class TestPowerLaw:
         assert fit.alpha == pytest.approx(-slope, abs=1e-9)
         assert fit.amplitude == pytest.approx(np.exp(intercept), rel=1e-8)
         assert fit.naive_stderr == pytest.approx(np.sqrt(covariance[0, 0]), rel=1e-6)
+        assert (fit.lower, fit.upper) == pytest.approx((-slope - 1.96 * fit.stderr, -slope + 1.96 * fit.stderr))
 
     def test_every_length_of_log_t_weighs_the_same(self):
         # alpha = 0.1 in the first half of log t and 0.9 in the second; 97 % of the points lie in the second

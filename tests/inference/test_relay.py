@@ -194,6 +194,14 @@ class TestFit:
         assert robust.relay.stderr < 0.3 * plain.relay.stderr
         assert abs(robust.relay.value - 0.5) < 4 * robust.relay.stderr
 
+    def test_a_quarter_of_outliers_on_one_side_moves_the_factor_only(self):
+        for seed in (1, 2):
+            rng = np.random.default_rng(seed)
+            wiggle, out = 0.02 * rng.standard_normal(SPARSE.size), rng.random(SPARSE.size) < 0.25
+            wiggle[out] += rng.uniform(0.5, 2, out.sum())
+            found = fit(curve_of(6, 0.5, wiggle=wiggle), depth=6, robust=True)
+            assert found.relay.value == pytest.approx(0.5, abs=0.02)
+
     @pytest.mark.parametrize("sets", [24, pytest.param(100, marks=pytest.mark.exhaustive)])
     @pytest.mark.parametrize("noise", ["white", "of words"])
     def test_intervals_cover(self, rng, noise, sets):

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from relaymodel import Curve
 from relaymodel.inference import estimate_exponent
 from relaymodel.inference.cells import Cells
-from relaymodel.inference.spline import _integrated, _sloped, _walk, smooth
+from relaymodel.inference.spline import _integrated, _shared, _sloped, _walk, smooth
 from tests.inference.curves import log_integers, relay_curve
 
 
@@ -47,3 +47,13 @@ class TestSpline:
             local = estimate_exponent(Curve(t, relay_curve(10, 6, 1.0, t)[0]))
             off.append(np.abs(local.value - relay_curve(10, 6, 1.0, local.t)[1]) / local.stderr)
         assert np.mean(np.array(off) > 1.96) < 0.03
+
+    def test_stated_errors_count_where_they_exceed_the_scatter_by_two_of_its_errors(self):
+        t = np.geomspace(10, 1000, 20)
+        cells = Cells.of(Curve(t, 1 / t, 0.1 / t))
+        just = 1 / (1 + 2 * np.sqrt(2 / 32))  # the scatter's variance is known to sqrt(2/32)
+        assert not _shared(cells, just * 1.001, 32).any()
+        shared = _shared(cells, 0.9 * just, 32)
+        assert np.diag(shared) == pytest.approx(0.1 * 0.1**2)
+        apart = np.log(t[3] / t[0])
+        assert shared[0, 3] == pytest.approx(shared[0, 0] * np.exp(-0.5 * apart**2))

@@ -7,7 +7,7 @@ from relaymodel import Curve
 from relaymodel.inference import estimate_exponent, fit_power_law
 from relaymodel.inference.cells import Cells
 from relaymodel.inference.spline import find_waves
-from relaymodel.inference.waves import columns, overtone, slopes
+from relaymodel.inference.waves import columns, overtone, slopes, unseen
 from tests.inference.curves import log_integers
 
 T = log_integers(1, 10**6, 100)
@@ -61,6 +61,17 @@ class TestWaves:
             assert not law.adequate
             assert bool(law.caveats) == (omega > 1)
             assert law.lower < 0.5 < law.upper
+
+    def test_overtones_that_are_not_fitted_are_allowed_for(self):
+        omega, r = 40.0, 0.1  # log(1 + A cos) has overtones 2 r^k/k, with A = 2 r/(1 + r^2)
+        unit = np.linspace(0, 1, 80)
+        design = np.concatenate([np.ones((80, 1)), columns(unit, (omega,), (2 * omega,))], axis=1)
+        y = np.log1p(2 * r / (1 + r * r) * np.cos(omega * unit))
+        third = (2 * r**3 * omega) ** 2 / 2  # the variance of its slope
+        found = unseen(unit, (omega,), np.linalg.lstsq(design, y)[0])
+        assert found == pytest.approx(
+            9 * third, rel=0.1
+        )  # three times its slope: 2 r times r^2, three times the frequency
 
     @pytest.mark.parametrize("share", [0.0, 0.7])
     def test_noise_makes_no_waves(self, rng, share):
