@@ -7,7 +7,18 @@ from scipy.integrate import quad
 from relaymodel import Curve
 from relaymodel.inference import estimate_exponent
 from relaymodel.inference.cells import Cells
-from relaymodel.inference.spline import _integrated, _shared, _sloped, _walk, smooth
+from relaymodel.inference.gls import rounding
+from relaymodel.inference.spline import (
+    _integrated,
+    _prepared,
+    _read,
+    _readers,
+    _shared,
+    _sloped,
+    _Target,
+    _walk,
+    smooth,
+)
 from tests.inference.curves import log_integers, relay_curve
 
 
@@ -57,3 +68,15 @@ class TestSpline:
         assert np.diag(shared) == pytest.approx(0.1 * 0.1**2)
         apart = np.log(t[3] / t[0])
         assert shared[0, 3] == pytest.approx(shared[0, 0] * np.exp(-0.5 * apart**2))
+
+    def test_the_variance_holds_how_far_apart_the_answers_lie(self):
+        rng, t = np.random.default_rng(5), np.geomspace(10, 1000, 12)  # of this noise half the variance at one point
+        cells = Cells.of(Curve(t, 1 / t))
+        y = (0.1 * np.sin(1.5 * np.log(t)) - 0.5 * np.log(t) + 0.05 * rng.standard_normal(12))[:, None]
+        target, posterior = _Target.of(cells, cells.x, ()), _prepared(cells).posterior(y - y[:1], floor=rounding(y))
+        readers = _readers(target, posterior)
+        added = [np.swapaxes(reader.added, 1, 2) @ posterior.data[c] for c, (_, reader) in readers.items()]
+        added = np.concatenate(added)[..., 0]
+        share = np.concatenate([posterior.weights[c, rows, 0] for c, (rows, _) in readers.items()])
+        apart = share @ (added - share @ added) ** 2
+        assert np.all(_read(target, posterior, readers, y)[1][:, 0] > 1.01 * apart)
