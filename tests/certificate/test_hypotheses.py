@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from relaymodel import PromptBias, certify
-from relaymodel.certificate.hypotheses import slope
+from relaymodel.certificate.hypotheses import examine, slope
 from relaymodel.certificate.runs import follow
 from relaymodel.certificate.weights import read
 from relaymodel.networks.transformer import Transformer
@@ -105,3 +106,16 @@ def test_the_smallest_floor_of_all_layers_is_named(rng):
 
 def norms_of(network):
     return [read(block, network.architecture) for block in network.weights.blocks]
+
+
+@pytest.mark.parametrize("token", [0, 1, -1])
+def test_embeddings_that_differ_behind_the_prompt_are_seen(rng, token):
+    """At its first token as at its last."""
+    certificate = certify(*example(rng))
+    P, n = certificate.prompt, certificate.subject.tokens.shape[1]
+    apart = np.zeros(n)
+    apart[P:][token] = 1e-300
+    run = SimpleNamespace(least=1.0, omega=np.ones(n))
+    for embedded, holds in ((np.zeros(n), True), (apart, False)):
+        found = examine(certificate.subject, [run], None, 1.0, embedded)
+        assert {h.name: h.holds for h in found}["same positions"] == holds

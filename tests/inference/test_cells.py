@@ -139,3 +139,17 @@ class TestExtremes:
         found = fit(Curve(t, influence(RelayModel.uniform(64, 6, 0.5), t), provenance={"prompt": "64"}), depth=6)
         assert found.relay.value == pytest.approx(0.5, rel=1e-4)
         assert found.predict(t).shape == t.shape
+
+    def test_errors_far_from_the_median_count_as_if_they_were_not(self):
+        t = np.geomspace(16, 1e4, 60)
+        for far in (1e9, 1e-9):
+            stated = np.where(np.arange(60) < 50, 0.01, 0.01 * far) / t
+            relative = Cells.of(Curve(t, 1 / t, stated)).relative
+            ratio = relative.max() / relative.min()
+            assert 1e4 < ratio < 1.01e5
+
+    def test_eight_times_the_neighbours_error_is_where_points_are_left_out(self):
+        t = np.geomspace(16, 1e4, 60)
+        for factor, out in ((7.5, False), (8.5, True)):
+            stated = np.where(np.arange(60) == 30, factor, 1) * 0.01 * t**-0.5
+            assert ("left out of the fit" in fit_power_law(Curve(t, t**-0.5, stated)).provenance) == out

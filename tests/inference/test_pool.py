@@ -9,6 +9,7 @@ from relaymodel.inference import (
     extrapolate_exponent,
     fit_power_law,
 )
+from relaymodel.inference.pool import pool
 from tests.inference.curves import fewest, log_integers, relay_curve
 
 
@@ -75,3 +76,13 @@ class TestPairs:
         one = Curve(self.t, self.t**-0.5)
         with pytest.raises(ValueError, match="the pairs' curves must differ by more than factors"):
             estimate([one, Curve(self.t, factor * one.distance)])
+
+    def test_the_stated_error_is_that_of_a_mean(self):
+        """Of log D, with n - 1 degrees of freedom, in the unit of the distance."""
+        curves = [Curve(self.t, scale * self.t**-alpha) for scale, alpha in ((1, 0.5), (np.e, 0.6), (np.e**3, 0.4))]
+        x = np.log(self.t)
+        logs = [-0.5 * x, 1 - 0.6 * x, 3 - 0.4 * x]
+        mean = sum(logs) / 3
+        sample = np.sqrt(sum((log - mean) ** 2 for log in logs) / 2)
+        found = pool(curves)
+        assert found.stderr / found.distance == pytest.approx(sample / np.sqrt(3))

@@ -210,3 +210,12 @@ def test_killed_and_resumed_gives_the_same_bytes(tmp_path, rng):
         assert killed(CHILD, folder, rng.uniform(0.2, 0.9))
         resumed = sweep(**grid, resume=folder)
         assert same(resumed, undisturbed)
+
+
+@pytest.mark.parametrize("name", ["prompt", "depth", "relay", "residual", "position", "recency", "sink", "bias", "t"])
+def test_a_folder_of_any_other_parameter_is_refused(tmp_path, name):
+    given = {"t": 3, "prompt": 8, "depth": 2, "relay": 1, "residual": 1, "position": 0, "recency": 0, "sink": 0}
+    given |= {"bias": 0, "quantities": ["influence"], "resume": tmp_path / "store"}
+    sweep(**given)
+    with pytest.raises(ValueError, match="resume must be a folder of the same sweep"):
+        sweep(**{**given, name: given[name] + (1 if name in ("prompt", "depth", "t") else 0.5)})

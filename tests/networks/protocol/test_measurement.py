@@ -206,3 +206,13 @@ def test_other_data_sets_are_refused(measured, tmp_path):
     (tmp_path / "m.nc").write_bytes(b"CDF nonsense")
     with pytest.raises(ValueError, match=r"m\.nc must be a netCDF file"):
         Measurement.from_netcdf(tmp_path / "m.nc")
+
+
+def test_norms_are_of_run_a_and_run_b(network):
+    """Of prompt A first, and both of the states behind the prompt."""
+    texts = rm.Pairs([[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9, 10, 11, 12, 13]])
+    found = measure(network, texts)
+    for run, prompt in enumerate(([1, 2, 3], [4, 5, 6])):
+        _, *states = network.hidden_states([[*prompt, 7, 8, 9, 10, 11, 12, 13]])
+        norms = np.stack([np.linalg.norm(x[0, 3:], axis=-1) for x in states])
+        np.testing.assert_allclose(found.norms[run, 0], norms, rtol=1e-10)

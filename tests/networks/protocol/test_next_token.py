@@ -114,3 +114,13 @@ def test_logits_that_are_missing_or_not_finite_are_named():
     recorder.take(np.arange(1, 4), np.zeros((2, 3, 5)))
     with pytest.raises(ValueError, match="finite logits at every token, got none or NaN or inf at t = 3"):
         recorder.result()
+
+
+def test_divergences_of_nearly_equal_runs_are_not_negative(rng):
+    """Rounding puts the quadratic ones on either side of 0."""
+    logits = rng.standard_normal((1, 40, 200)).repeat(2, axis=0)
+    logits[1] += 1e-15 * rng.standard_normal((40, 200))
+    recorder = NextTokenRecorder(np.zeros((2, 41), dtype=np.int64), 1, 1)
+    recorder.take(np.arange(40), logits[:, :40])
+    assert recorder.values[:3, :39].min() >= 0
+    assert np.any(recorder.values[1:3, :39] == 0)  # so that some were
