@@ -90,17 +90,19 @@ def growing_aicc(cells: Cells, y: Array) -> float:
     x = cells.along(cells.t)
     line = np.stack([np.ones_like(cells.x), cells.x], axis=1)
 
-    def left(rate: float) -> float:
+    def left(rate: float) -> tuple[float, float]:
         bend = cells.mean(np.exp(rate * (x - x[-1])) if rate else x * x)
         design = np.concatenate([line, bend[:, None]], axis=1)
         found = np.linalg.lstsq(design, y - y[0])[0]
         residual = float(np.sqrt(np.mean((y - y[0] - design @ found) ** 2) + floor))
-        return _aicc(residual, y.size, 4) if found[2] < 0 else np.inf
+        return _aicc(residual, y.size, 4), float(found[2])
 
-    best = int(np.argmin([left(rate) for rate in RATE_STEPS.tolist()]))
-    ends = RATE_STEPS[max(best - 1, 0)], RATE_STEPS[min(best + 1, RATE_STEPS.size - 1)]
-    near = minimize_scalar(left, bounds=ends, method="bounded", options={"xatol": 1e-10})
-    return min(left(float(RATE_STEPS[best])), float(near.fun))
+    rates = RATE_STEPS.tolist()
+    best = int(np.argmin([left(rate)[0] for rate in rates]))
+    ends = rates[max(best - 1, 0)], rates[min(best + 1, len(rates) - 1)]
+    near = minimize_scalar(lambda rate: left(rate)[0], bounds=ends, method="bounded", options={"xatol": 1e-10})
+    aicc, bend = min(left(rates[best]), left(float(near.x)))
+    return aicc if bend < 0 else np.inf
 
 
 def _aicc(residual: float, points: int, parameters: int) -> float:
