@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import numpy as np
 from immutabledict import immutabledict
 
 from relaymodel import files
-from relaymodel.checks import PLAIN_NUMBER, as_text, choice, demand, floating, numbers, series, show
+from relaymodel.checks import PLAIN_NUMBER, as_text, choice, demand, floating, numbers, positive_integer, series, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -261,6 +262,8 @@ def read_curves(path: files.PathLike, columns: Mapping[str, str] | None = None) 
 
 def _chosen(curves: Mapping[int | None, Curve], layer: int | None, path: files.PathLike) -> Curve:
     """Return the curve of a layer, or the only one."""
+    if layer is not None:
+        positive_integer("layer", layer, least=-sys.maxsize)
     if layer is None and len(curves) == 1:
         return next(iter(curves.values()))
     if layer not in curves:
@@ -272,6 +275,8 @@ def _chosen(curves: Mapping[int | None, Curve], layer: int | None, path: files.P
 
 def _renamed(table: files.Table, columns: Mapping[str, str]) -> files.Table:
     """Return the table with the columns that the values of `columns` name called as its keys are."""
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns.values()):
+        raise TypeError(f"columns must be a dictionary such as {{'t': 'tokens'}}, got {show(columns)}")
     given = {name.strip().lower(): wanted for wanted, name in columns.items()}
     for name, wanted in given.items():
         choice("the key of columns", wanted, (*COLUMNS, SIGNED))
@@ -284,7 +289,7 @@ def _renamed(table: files.Table, columns: Mapping[str, str]) -> files.Table:
 
 def _curves_of(table: files.Table, columns: Mapping[str, str] | None) -> dict[int | None, Curve]:
     """Return the curves of a table."""
-    table = _renamed(table, columns or {})
+    table = _renamed(table, {} if columns is None else columns)
     pairs = [name for name in dict.fromkeys(table.names) if re.fullmatch(rf"{PAIR}[0-9]+", name)]
     found = {name: at for name in (*COLUMNS, SIGNED, *pairs) if (at := table.column(name)) is not None}
     for names, also in ((("t",), ""), (("distance", SIGNED), " (or influence instead)")):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +19,7 @@ from relaymodel.checks import show
 from relaymodel.progress import reporter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -141,6 +142,8 @@ def run(
     [1.0, 2.0]
     """
     check_executor(executor)
+    if not isinstance(tasks, Sequence):
+        raise TypeError(f"tasks must be a sequence of tuples of arguments, got {show(tasks)}")
     report, todo = reporter(progress), iter(enumerate(tasks))
     waiting = deque[tuple[int, Any, Any]]()  # number, what is kept, future
     try:

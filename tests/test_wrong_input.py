@@ -8,10 +8,27 @@ import pytest
 import relaymodel as rm
 from relaymodel import tasks
 from relaymodel.model import parse_heads
+from relaymodel.networks.calibration import calibrate
+from relaymodel.networks.protocol import draw_pairs
+from relaymodel.networks.transformer import Architecture, Transformer
 
 CURVE = rm.Curve(np.arange(1.0, 41), np.arange(1.0, 41) ** -0.5)
 MODEL = rm.RelayModel.uniform(8, 2, 1)
 HUGE = 10**400
+
+
+class Frame(dict):
+    """What is asked of a data frame, without pandas."""
+
+    columns = property(dict.keys)
+
+
+FRAME = Frame(t=CURVE.t, distance=CURVE.distance)
+FIT = rm.fit(rm.Curve(CURVE.t, rm.influence(MODEL, CURVE.t)), prompt=8)
+SHAPE = Architecture(depth=1, width=16, heads=2, vocabulary=64, context=40)
+NETWORK = Transformer.random(SHAPE, np.random.default_rng(0))
+PAIRS = draw_pairs(NETWORK, pairs=2, prompt=4, steps=16)
+MEASURED, CALIBRATED = rm.measure(NETWORK, PAIRS), calibrate(NETWORK, PAIRS)
 
 REFUSED = [
     (lambda: rm.Curve([1, 2], [1, HUGE]), ValueError, "distance[1] must be within the range of float64"),
@@ -42,6 +59,18 @@ REFUSED = [
     (lambda: rm.sweep(t=1, quantities=[["influence"]]), ValueError, "quantities must be one of 'influence'"),
     (lambda: rm.RelayModel.uniform(8, 10**9, 1), ValueError, "depth must be at most 1000000, got 1000000000"),
     (lambda: rm.simulate(MODEL, 9, samples=[1, [2]]), ValueError, "samples must be a number or a rectangular array"),
+    (lambda: rm.Curve.from_dataframe(FRAME, columns=["t"]), TypeError, "columns must be a dictionary such as"),
+    (lambda: rm.Curve.from_dataframe(FRAME, columns={"t": 1}), TypeError, "columns must be a dictionary such as"),
+    (lambda: rm.Curve.from_dataframe(FRAME, layer=[1]), TypeError, "layer must be an integer, got [1]"),
+    (lambda: rm.Curve.from_dataframe(FRAME, layer=1), ValueError, "layer must be one of those in frame"),
+    (lambda: rm.RelayModel.from_json(None), TypeError, "text must be a JSON document, got None of type NoneType"),
+    (lambda: rm.extrapolate_exponent(CURVE, prompt=HUGE), ValueError, "prompt must be within the range of float64"),
+    (lambda: FIT.predict([1, 2], curve=1), ValueError, "curve must be at most 0, the last of those fitted, got 1"),
+    (lambda: FIT.predict([1, 2], curve=True), TypeError, "curve must be an integer, got True"),
+    (lambda: list(tasks.run(print, {"a": 1})), TypeError, "tasks must be a sequence of tuples of arguments"),
+    (lambda: MEASURED.alpha(True), TypeError, "layer must be an integer, got True"),
+    (lambda: MEASURED.curve([1]), TypeError, "layer must be an integer, got [1]"),
+    (lambda: CALIBRATED.predict(1, HUGE), ValueError, "t must be within the range of float64"),
     (lambda: parse_heads("1e400"), ValueError, "relay must be within the range of float64, got '1e400'"),
     (lambda: parse_heads("1:position=1e-400"), ValueError, "position must be within the range of float64"),
     (lambda: parse_heads("9" * 5000), ValueError, "relay must be a number of at most 4000 digits, got 5000"),

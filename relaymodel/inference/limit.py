@@ -196,7 +196,8 @@ def extrapolate_exponent(
 
 def _prompt(curve: Curve, prompt: int | None) -> int:
     if prompt is not None:
-        return positive_integer("prompt", prompt, least=0)
+        floating("prompt", positive_integer("prompt", prompt, least=0))
+        return prompt
     return stated_prompt(curve) or 0
 
 

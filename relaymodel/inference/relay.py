@@ -135,7 +135,8 @@ class RelayFit:
 
         What a bias does follows from the other parameters: fitted to a curve at one, the model predicts others.
         """
-        return self.amplitude[curve].value * np.exp(self._log(t, curve, bias))
+        log = self._log(t, curve, bias)  # which checks the arguments
+        return self.amplitude[curve].value * np.exp(log)
 
     def local_exponent(self, t: ArrayLike, *, curve: int = 0, bias: float | None = None) -> Array:
         """Return -dlog D/dlog t of the fitted model at t (T,), as `predict` does."""
@@ -144,6 +145,10 @@ class RelayFit:
 
     def _log(self, t: ArrayLike, curve: int, bias: float | None) -> Array:
         at = series("t", t)
+        if positive_integer("curve", curve, least=0) >= len(self.layers):
+            raise ValueError(
+                f"curve must be at most {len(self.layers) - 1}, the last of those fitted, got {show(curve)}"
+            )
         order = np.argsort(at)
         values = {name: float(getattr(self, name).value) for name in BOUNDS}
         if self.layers[curve] is not None:

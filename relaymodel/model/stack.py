@@ -228,6 +228,8 @@ class RelayModel:
     @classmethod
     def from_json(cls, text: str) -> "RelayModel":
         """Return the model of a JSON document that `to_json` wrote."""
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"text must be a JSON document, got {show(text)} of type {type(text).__name__}")
         try:
             entries = json.loads(text)
         except json.JSONDecodeError as error:

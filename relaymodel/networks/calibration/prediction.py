@@ -8,7 +8,7 @@ import numpy as np
 from immutabledict import immutabledict
 from numpy.typing import NDArray
 
-from relaymodel.checks import demand, numbers, positive_integer, show
+from relaymodel.checks import demand, floating, numbers, positive_integer, show
 from relaymodel.display import facts, table
 from relaymodel.exact.powersums import power_sums_near
 from relaymodel.exact.residues import complete_homogeneous
@@ -120,7 +120,10 @@ class Calibration:
             Euclidean distance, root mean square over networks and prompts like these.
         """
         index = self._index(layer)
-        at = numbers("t", t).astype(np.float64)
+        at = numbers("t", t)
+        if at.dtype == object:
+            at = np.array([floating("t", value) for value in at.flat]).reshape(at.shape)
+        at = at.astype(np.float64)
         demand("t", at, np.isfinite(at) & (at >= 1) & (at == np.round(at)), "a whole number from 1 on")
         N = self.prompt + at.ravel()
         M = self.near.shape[1]

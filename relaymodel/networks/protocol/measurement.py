@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relaymodel import files
-from relaymodel.checks import choice, show
+from relaymodel.checks import choice, positive_integer, show
 from relaymodel.curve import Curve, write_curves
 from relaymodel.display import facts, figure, table
 from relaymodel.networks.protocol.attention import Attention
@@ -276,6 +276,7 @@ class Measurement:
         return table("", rows, ("layer", "α", "window of t")) + facts(self.provenance)
 
     def _index(self, layer: int) -> int:
+        positive_integer("layer", layer, least=0)
         if layer not in self.layers:
             raise ValueError(f"layer must be one of those measured, {', '.join(map(str, self.layers))}, got {layer!r}")
         return self.layers.index(layer)
