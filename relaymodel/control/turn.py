@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from relaymodel.checks import positive_integer, show
 from relaymodel.control.response import (
-    LAST_BY_TOKENS,
     LATEST,
     biased_influence,
     check_positive,
@@ -143,13 +142,16 @@ def turning_point(model: RelayModel, bias: Any, *, steps: int | None = None) -> 
     raise ValueError(f"the turn must come before t = 1e300 to be found, under {show(bias)} it does not")
 
 
+MOST_STEPS = 2**22
+"""Tokens that a recursion token by token is searched through."""
+
 TURN_ERROR = 1e-9
 """Relative error of a late turning time: the zero of a function that is known to 1e-12 of its parts."""
 
 
 def _searched(model: RelayModel, bias: Any, steps: int) -> TurningPoint:
     """Return the least D of the recursion up to `steps`, if D rises after it."""
-    if steps > LAST_BY_TOKENS:
+    if steps > MOST_STEPS:
         raise ValueError(f"steps must be at most 2^22, got {show(steps)}; a PromptBias needs no steps")
     t = np.arange(1.0, steps + 1)
     odds = bias_function(bias, model.prompt)(t) + np.log(model.prompt / t)
@@ -167,7 +169,7 @@ def _searched(model: RelayModel, bias: Any, steps: int) -> TurningPoint:
 
 def _among_tokens(model: RelayModel, bias: Any, steps: int | None) -> TurningPoint:
     """Return the least D of a simulation, if D rises after it; without `steps`, of longer and longer ones."""
-    if steps is not None and steps > LAST_BY_TOKENS:
+    if steps is not None and steps > MOST_STEPS:
         raise ValueError(f"steps must be at most 2^22, got {show(steps)}")
     for last in [2**k for k in range(12, 23, 2)] if steps is None else [steps]:
         _, D = Simulation(model, bias=bias).advance(last, samples=np.arange(1, last + 1))

@@ -52,12 +52,15 @@ class Sum:
 
 
 class HeadGrid:
-    """Nodes t = 1, 2, ..., and then in panels up to `last` or beyond, behind a prompt, and what heads sum over them."""
+    """Nodes t = 1, 2, ..., and then in panels up to `last` or beyond, behind a prompt, and what heads sum over them.
 
-    def __init__(self, prompt: int, last: float) -> None:
+    `first` is the number of tokens that are nodes of their own, as of a `LogGrid`.
+    """
+
+    def __init__(self, prompt: int, last: float, *, first: int = FIRST_NODES) -> None:
         if last > LARGEST_GRID:
-            raise ValueError(f"t must be at most 2^40 for a head with a recency on a grid, got {last:g}")
-        self.first = FIRST_NODES if last > FIRST_NODES else math.ceil(last)
+            raise ValueError(f"t must be at most 2^40 for heads that are not uniform, got {last:g}")
+        self.first = first if last > first else math.ceil(last)
         edges = [float(self.first)]
         while edges[-1] < last:
             edges.append(edges[-1] * math.exp(WIDTH))

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from relaymodel import Layer, PromptBias, RelayModel, Reminders
+from relaymodel import Layer, PromptBias, RelayModel, Reminders, influence
 from relaymodel.control import bias_limit, biased_influence, phase_diagram, reminder_limit, turning_point
 from relaymodel.control.limits import density, limiting_share, moment
 from relaymodel.model import Head
@@ -127,6 +127,25 @@ def test_several_uniform_heads_are_one():
         a, b = bias_limit(split, bias), bias_limit(one, bias)
         assert (a.limit, a.factor, a.rate) == (b.limit, b.factor, b.rate)
     assert turning_point(split, PromptBias(1.5)).t == turning_point(one, PromptBias(1.5)).t
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("strength", "rtol"), [(-6, 1e-8), (-1, 1e-11), (0.5, 1e-11), (1, 1e-11), (3, 1e-11), (40, 1e-11)]
+)
+def test_the_grid_is_the_recursion_token_by_token(name, strength, rtol):
+    t = np.unique(np.geomspace(1, 20_000, 40).astype(int))
+    bias = PromptBias(strength, Fraction(1, 2))
+    _, D = Simulation(MODELS[name], bias=bias).advance(20_000, samples=t)
+    np.testing.assert_allclose(biased_influence(MODELS[name], bias, t), D, rtol=rtol)
+
+
+def test_the_grid_without_a_bias_is_exact_far_away():
+    t = [1, 10**6, 10**9, 2**40]
+    for model in MODELS.values():
+        np.testing.assert_allclose(biased_influence(model, PromptBias(0), t), influence(model, t), rtol=1e-11)
+    with pytest.raises(ValueError, match=r"t must be at most 2\^40 for heads that are not uniform, got 1e\+13"):
+        biased_influence(RECENT, PromptBias(1), 10**13)
 
 
 @pytest.mark.parametrize("strength", [1.2, 2])

@@ -89,7 +89,7 @@ def test_a_bias_is_that_of_biased_influence():
     assert abs(slope + np.diff(np.log(D)) / np.diff(np.log(x))) < 1e-5
 
 
-def test_a_bias_beside_a_position_is_run_token_by_token():
+def test_a_bias_beside_a_position_is_that_of_a_single_call():
     found = sweep(t=[10, 50], position=0.5, bias=0.7, depth=2, quantities=["influence"])
     wanted = biased_influence(RelayModel.uniform(64, 2, 1, position=0.5), PromptBias(0.7), [10, 50])
     np.testing.assert_array_equal(found.influence, wanted)
