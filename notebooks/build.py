@@ -103,7 +103,7 @@ def run(name: str) -> Notebook:
 
 
 def clean(notebook: Notebook) -> Notebook:
-    """Return the notebook without what differs from run to run, and without live widgets, which no page can show."""
+    """Return the notebook without what differs from run to run, and without pages with sliders."""
     count = 0
     for cell in notebook["cells"]:
         if isinstance(cell["source"], str):
@@ -117,7 +117,9 @@ def clean(notebook: Notebook) -> Notebook:
         for output in cell["outputs"]:
             if "execution_count" in output:
                 output["execution_count"] = count
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            data = output.get("data", {})
+            if "<iframe srcdoc" in "".join(data.get("text/html", "")):  # what its figure stands for on a page
+                del data["text/html"]
     plain: Notebook = json.loads(json.dumps(notebook))
     return plain
 

@@ -1,14 +1,16 @@
-"""What every notebook of the course uses: `check` for exercises, `slider` for figures with a handle.
+"""What every notebook of the course uses: `check` for exercises, `play` for the page with sliders.
 
 The right answers are computed by the package, in `answers.py`; look there after you have tried.
 """
 
 import io
-from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
 from IPython.display import display
 from matplotlib.figure import Figure
+
+from relaymodel.explore import Setting, render
 
 
 def check(number: str, answer: Any) -> None:
@@ -18,25 +20,13 @@ def check(number: str, answer: Any) -> None:
     print(f"Exercise {number}: {EXERCISES[number].verdict(answer)}")
 
 
-def slider(draw: Callable[[Any], Figure], name: str, values: Sequence[Any], start: Any) -> None:
-    """Show the figure `draw(start)`, with a slider over `values` where ipywidgets and a kernel are there.
+def play(figure: Figure, setting: Setting) -> None:
+    """Show the page of `relaymodel explore`, its sliders where a setting has them; `figure` where nothing can be moved.
 
-    The picture and the slider are sent together: a page without a kernel shows the picture.
+    Both are sent together. The notebook is stored with the figure alone.
     """
-    still = _png(draw(start))
-    bundle: dict[str, Any] = {"image/png": still, "text/plain": f"<figure at {name} = {start}>"}
-    try:
-        import ipywidgets
-    except ImportError:
-        print("Install ipywidgets for a slider; here is the figure at one value.")
-    else:
-        handle = ipywidgets.SelectionSlider(
-            options=list(values), value=start, description=name, continuous_update=False
-        )
-        picture = ipywidgets.Image(value=still, format="png")
-        handle.observe(lambda change: setattr(picture, "value", _png(draw(change["new"]))), names="value")
-        bundle = ipywidgets.VBox([handle, picture])._repr_mimebundle_() | bundle
-    display(bundle, raw=True)
+    frame = f'<iframe srcdoc="{escape(render(setting=setting))}" width="100%" height="760" style="border: 0"></iframe>'
+    display({"text/html": frame, "image/png": _png(figure), "text/plain": "<the page to play with>"}, raw=True)
 
 
 def _png(figure: Figure) -> bytes:

@@ -3,6 +3,7 @@
 Running needs the extra `notebooks`; without it those tests are skipped, and the others still read what is stored.
 """
 
+import html
 import importlib.util
 import inspect
 import json
@@ -14,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+
+from relaymodel.explore import Setting, render
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "notebooks"
@@ -37,9 +40,7 @@ def load(name):
 
 build, answers = load("build"), load("answers")
 NAMES = build.NAMES
-missing = [
-    name for name in ("nbclient", "nbformat", "ipykernel", "ipywidgets") if importlib.util.find_spec(name) is None
-]
+missing = [name for name in ("nbclient", "nbformat", "ipykernel") if importlib.util.find_spec(name) is None]
 needs_kernel = pytest.mark.skipif(bool(missing), reason=f"pip install relaymodel[notebooks]: {missing} not installed")
 
 
@@ -89,7 +90,7 @@ def test_stored_notebooks_hold_nothing_of_one_machine_or_moment(name):
         for output in cell.get("outputs", []):
             assert output["output_type"] != "error"
             assert output.get("name") != "stderr"
-            assert not any("widget" in kind for kind in output.get("data", {}))
+            assert "text/html" not in output.get("data", {}) or "srcdoc" not in str(output["data"]["text/html"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -156,61 +157,20 @@ def test_whole_and_fractional_answers_are_taken_in_any_form():
     assert answers.EXERCISES["1.5"].verdict([1]).startswith("not yet")
 
 
-# sliders
+# the page with sliders
 
 
-class Screen:
-    """Takes what is displayed."""
-
-    def __init__(self):
-        self.bundles = []
-
-    def __call__(self, bundle, raw):
-        assert raw
-        self.bundles.append(bundle)
-
-
-@pytest.fixture
-def course(monkeypatch):
+def test_the_page_stands_beside_the_figure_that_is_stored(monkeypatch):
     pytest.importorskip("IPython", reason="pip install relaymodel[notebooks]: IPython is not installed")
-    module = load("course")
-    screen = Screen()
-    monkeypatch.setattr(module, "display", screen)
-    return module, screen
-
-
-def picture_of(value):
+    module, shown = load("course"), []
+    monkeypatch.setattr(module, "display", lambda bundle, raw: shown.append(bundle) if raw else None)
     figure = Figure(figsize=(2, 1))
-    figure.subplots().plot([0, value])
-    return figure
-
-
-@needs_kernel
-@pytest.mark.filterwarnings("default")
-def test_the_slider_moves_the_figure_and_the_still_is_there_without_it(course, monkeypatch):
-    import ipywidgets
-
-    boxes = []
-    box = ipywidgets.VBox
-    monkeypatch.setattr(ipywidgets, "VBox", lambda parts: boxes.append(parts) or box(parts))
-    module, screen = course
-    module.slider(picture_of, "a", [1, 2, 3], 2)
-    (bundle,), ((handle, picture),) = screen.bundles, boxes
-    assert "application/vnd.jupyter.widget-view+json" in bundle
+    figure.subplots().plot([0, 1])
+    module.play(figure, Setting(depth=3))
+    (bundle,) = shown
     assert bundle["image/png"].startswith(b"\x89PNG")
-    assert picture.value == bundle["image/png"]
-    handle.value = 3
-    assert bytes(picture.value).startswith(b"\x89PNG")
-    assert bytes(picture.value) != bundle["image/png"]
-
-
-def test_without_ipywidgets_there_is_a_figure(course, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    module, screen = course
-    module.slider(picture_of, "a", [1, 2, 3], 2)
-    (bundle,) = screen.bundles
-    assert set(bundle) == {"image/png", "text/plain"}
-    assert "Install ipywidgets" in capsys.readouterr().out
+    frame = re.fullmatch(r'<iframe srcdoc="([^"]*)" [^>]*></iframe>', bundle["text/html"])
+    assert html.unescape(frame[1]) == render(setting=Setting(depth=3))
 
 
 # the comparison

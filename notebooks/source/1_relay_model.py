@@ -15,10 +15,11 @@
 # %%
 import numpy as np
 import sympy
-from course import check, slider
+from course import check, play
 
 import relaymodel as rm
 from relaymodel import plotting
+from relaymodel.explore import Setting
 
 # %matplotlib inline
 
@@ -247,16 +248,12 @@ plotting.plot_influence(models, plotting.grid(1, 1e6)).figure
 #   much less of its prompt than dilution would have it.
 # - No line but that for $L = 1$ becomes straight. They keep bending down. Notebook 4 is about that bend.
 #
-# Now turn the handle yourself: the figure has a slider for $\lambda$ (it shows in Jupyter, not on a web page).
-
+# Now turn the handles yourself: this page has a slider for each parameter (in Jupyter; here on a web page you see the
+# curves of $\lambda = 0.1$).
 
 # %%
-def draw(strength):
-    models = {f"$L = {depth}$": rm.RelayModel.uniform(64, depth, strength) for depth in (1, 2, 4, 8)}
-    return plotting.plot_influence(models, plotting.grid(1, 1e6)).figure
-
-
-slider(draw, "λ", [0.05, 0.1, 0.2, 0.5, 1, 2], 0.1)
+weak = {f"$L = {depth}$": rm.RelayModel.uniform(64, depth, 0.1) for depth in (1, 2, 4, 8)}
+play(plotting.plot_influence(weak, plotting.grid(1, 1e6)).figure, Setting(depth=8, relay=0.1))
 
 # %% [markdown]
 # How much of $D(1)$ is left after a thousand tokens? Compare a weak relay with a strong one:

@@ -19,11 +19,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from course import check, slider
+from course import check, play
 
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.control import bias_limit, phase_diagram, plan_reminders, reminder_limit, turning_point
+from relaymodel.explore import Setting
 from relaymodel.networks.protocol import RandomTokens
 from relaymodel.networks.training import Training
 from relaymodel.networks.transformer import Architecture, Transformer
@@ -238,15 +239,14 @@ print(f"up to t = 10^5: {once.tokens} reminder tokens at once")
 assert float(reminder_limit(model, forever.reminders).between) >= 1
 
 # %% [markdown]
-# The slider shows $D$ for $R$ reminder tokens in every 64.
-
+# Move the lengths of the reminders on the page: $R$ tokens in every 64.
 
 # %%
-def draw(length):
-    return plotting.plot_reminders(model, rm.Reminders(64, length), plotting.grid(1, 1e4, 80), level=1).figure
-
-
-slider(draw, "R", [1, 2, 4, 8, 16, 32], 4)
+four = rm.Reminders(64, 4)
+play(
+    plotting.plot_reminders(model, four, plotting.grid(1, 1e4, 80), level=1).figure,
+    Setting(prompt=model.prompt, depth=model.depth, relay=model.layers[0].relay, reminders=four),
+)
 
 # %% [markdown]
 # **Exercise 8.5.** The same two layers, $\lambda = \rho = 1$. Which density $R/M$ of reminders holds the level 1 for

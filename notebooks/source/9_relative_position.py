@@ -17,10 +17,11 @@
 from fractions import Fraction
 
 import numpy as np
-from course import check, slider
+from course import check, play
 
 import relaymodel as rm
 from relaymodel import plotting
+from relaymodel.explore import Setting
 
 # %matplotlib inline
 
@@ -126,17 +127,14 @@ plotting.plot_local_exponent(models, plotting.grid(1, 1e12, 80)).figure
 # %% [markdown]
 # Each curve lies above the one before, at every $t$. But all of them go to the same limit, 1. A network whose exponent
 # rises in training, from .3 to .7 say, may do nothing else than look nearer: no law is broken, only the window is seen
-# differently. The slider shows the influence itself.
-
+# differently. On the page the slider of the recency shows it.
 
 # %%
-def draw(gamma):
-    shown = {r"$\gamma = 0$": 0, rf"$\gamma = {gamma}$": gamma}
-    chosen = {name: rm.RelayModel.uniform(64, 6, 0.5, recency=value) for name, value in shown.items()}
-    return plotting.plot_influence(chosen, plotting.grid(1, 1e6, 60)).figure
-
-
-slider(draw, "γ", [-2, -1, 0.25, 0.5, 0.7, 0.8, 0.9], 0.8)
+both = {rf"$\gamma = {gamma}$": rm.RelayModel.uniform(64, 6, 0.5, recency=gamma) for gamma in (0, 0.8)}
+play(
+    plotting.plot_influence(both, plotting.grid(1, 1e6, 60)).figure,
+    Setting(depth=6, relay=0.5, recency=0.8),
+)
 
 # %% [markdown]
 # **Exercise 9.3.** Six layers, $\lambda = 1/2$, $P = 64$, $\gamma = 0.8$. What is the local exponent at $t = 1000$?
