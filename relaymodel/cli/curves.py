@@ -39,6 +39,8 @@ def _columns(name: str, text: str) -> dict[str, str]:
         if key not in (*COLUMNS, SIGNED) or not equals or not value:
             known = ", ".join((*COLUMNS, SIGNED))
             raise ValueError(f"{name} must be NAME=COLUMN with names among {known}, got {show(part)}")
+        if key in found:
+            raise ValueError(f"{name} must give each name once, got {show(text)}")
         found[key] = value
     return found
 

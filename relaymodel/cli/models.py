@@ -8,7 +8,7 @@ from typing import Any
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import Number
-from relaymodel.cli.inputs import duration
+from relaymodel.cli.inputs import SPEED, announce, duration
 from relaymodel.cli.numbers import nearest, outward, text
 from relaymodel.cli.options import GridOptions, ModelOptions
 from relaymodel.cli.output import Listing, Output
@@ -149,6 +149,7 @@ def demand_time(model: RelayModel, steps: int) -> None:
             f"--t-max must be smaller: simulating {steps:.3g} tokens would take about {duration(seconds)}; the "
             "command influence has the exact values at any t"
         )
+    announce(seconds * SPEED)
 
 
 def described(*models: RelayModel) -> dict[str, str]:

@@ -33,6 +33,8 @@ OBJECTS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     (r"^model\b", lambda _: "the model"),
     (r"^the relay strengths must not all vanish", lambda _: "--relay must not be 0 in every layer"),
     (r"\ba Curve\b", lambda _: "a curve"),
+    (r"(--[a-z-]+)=True\b", lambda found: found[1]),
+    (r", or use stream, which gives signed values", lambda _: ""),
     (r"\bresume=True, (?=--resume)", lambda _: ""),
     (r"\bNone, to be fitted,", lambda _: "fit"),
     (r"\b(?:use )?influence_ball (?:instead|returns it as a ball)", lambda _: "relaymodel influence has such values"),

@@ -12,6 +12,7 @@ from relaymodel.checks import Number, show
 from relaymodel.control.response import Bias, check_bias, uniform
 from relaymodel.display import table
 from relaymodel.exact.powersums import log_gamma_ratio
+from relaymodel.exact.promise import LARGEST_T
 from relaymodel.exact.values import check_model
 from relaymodel.model import Head, RelayModel
 from relaymodel.simulation.bias import ConstantShare, PromptBias
@@ -50,6 +51,10 @@ class BiasLimit:
     factor: Fraction | None
     log_scale: float
     method: str
+
+    def __post_init__(self) -> None:
+        if not -LARGEST_T <= self.limit <= LARGEST_T:  # as large as values of exact models are promised
+            raise ValueError("the limit must lie within the range of float64; use smaller strengths or fewer layers")
 
     @property
     def amplitude(self) -> float:

@@ -16,6 +16,7 @@ from relaymodel.exact.hyperbola import Hyperbola, NoContourError
 from relaymodel.exact.kernel import GammaKernel, head_front
 from relaymodel.exact.ladder import CLUSTER_BITS, MOST_POLES, SlowSeriesError, residue_sum, terms_needed
 from relaymodel.exact.precision import working
+from relaymodel.exact.promise import DEEPEST
 from relaymodel.exact.rational import influence_fraction
 from relaymodel.exact.spectrum import Symbol, merged, poles, rational, symbol, without_influence
 from relaymodel.exact.stirling import HUGE
@@ -225,6 +226,8 @@ def _crowded(found: Symbol) -> bool:
 
 def _guess(model: RelayModel, kernel: GammaKernel) -> float:
     """Return about the size of the integral, from float64; only the time taken depends on it."""
+    if model.depth > DEEPEST:  # where sums of float64 leave it
+        return 1.0
     try:
         if kernel.tokens:
             sums = bands.token_influence(model, np.array([float(kernel.a)]), np.array([float(kernel.b - 1)]))

@@ -141,3 +141,15 @@ def test_layers_are_counted_from_one(run):
 def test_heads_are_written_as_text(run):
     assert "--relay must not be given together with --heads" in run("influence --heads 1+2 --relay 1")[2]
     assert run("influence --heads 1:colour=2")[2].startswith("relaymodel: --heads: heads must be")
+
+
+def test_a_long_simulation_is_announced(run, monkeypatch):
+    import relaymodel as rm
+    from relaymodel import simulation
+
+    def refuse(*_, **__):
+        raise ValueError("enough")
+
+    monkeypatch.setattr(simulation, "expected_seconds", lambda *_: 100.0)
+    monkeypatch.setattr(rm, "simulate", refuse)
+    assert run("simulate --t-max 1e5")[2] == "relaymodel: this takes about 2 minutes\nrelaymodel: enough\n"

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from relaymodel import Layer, RelayModel, influence, influence_ball, local_exponent, sweep, token_influence
+from relaymodel import Layer, RelayModel, influence, influence_ball, local_exponent, simulate, sweep, token_influence
 from relaymodel.exact import influence_fraction
 
 
@@ -51,3 +51,10 @@ def test_grids_of_numbers_beyond_float64():
     found = sweep(t=2**70, prompt=2**65, depth=1, relay=Fraction(10**301))
     assert found.t.item() == 2**70
     assert found.influence.item() == pytest.approx(1e301 / 33, rel=1e-12)
+
+
+def test_depths_beyond_the_promise_warn_of_nothing():
+    """Sums in float64 are of no use for a guess there."""
+    model = RelayModel.uniform(8, 200, 0.01, recency=0.5)
+    D = float(influence_ball(model, 4, digits=15).mid())
+    assert pytest.approx(simulate(model, 4).distance[-1], rel=1e-12) == D
