@@ -97,7 +97,8 @@ for depth in (2, 4, 12):
 # At $L = 6$, a small $a$ means a strong residual connection, and so a strong last token.
 
 # %%
-plotting.plot_token_influence({f"$L = 6$, $a = {a}$": mixing(6, a) for a in (0.05, 0.2, 0.5, 0.9)}, 1000)
+plotting.plot_token_influence({f"$L = 6$, $a = {a}$": mixing(6, a) for a in (0.05, 0.2, 0.5, 0.9)}, 1000).figure
+
 # %% [markdown]
 # **Exercise 6.2.** With $a = 1/2$: how many layers does it take until the residual connections alone leave less than
 # 1 % of a token to itself, $(1-a)^L < 0.01$? Give the smallest whole $L$.
