@@ -25,6 +25,7 @@ from relaymodel.model import RelayModel
 
 CHUNK = 1 << 13  # points evaluated at once: enough to spread the calls, and small for the cache and the allocator
 WORKSPACE = 1 << 16  # points times layers at once, likewise
+LARGEST_RATIO = 10**280  # of strengths in a layer, beyond which the least loses digits to underflow in these units
 FEW, MANY = 32, 1024  # points from which a contour is faster than balls, where position exponents differ and elsewhere
 
 _PLAIN = {int, float, np.float64}
@@ -211,9 +212,14 @@ def _served(model: RelayModel) -> bool:
     """Whether float64 is tried: everything in the symbol is far within its range."""
     if model.depth > DEEPEST or abs(model.plateau) > LARGEST_T:
         return False
-    parts = {x for residual, heads in symbol(model).layers for x in (residual, *(s for s, *_ in heads))}
-    return all(x == 0 or 1 / Fraction(LARGEST_T) <= abs(x) <= LARGEST_T for x in parts) and all(
-        g <= STEEPEST_SERVED and delta <= STEEPEST_SERVED for g, delta in symbol(model).shapes
+    layers = [[abs(x) for x in (residual, *(s for s, *_ in heads)) if x] for residual, heads in symbol(model).layers]
+    # within a layer the least counts in units of the largest
+    apart = any(layer and max(layer) > LARGEST_RATIO * min(layer) for layer in layers)
+    parts = {x for layer in layers for x in layer}
+    return (
+        not apart
+        and all(1 / Fraction(LARGEST_T) <= x <= LARGEST_T for x in parts)
+        and all(g <= STEEPEST_SERVED and delta <= STEEPEST_SERVED for g, delta in symbol(model).shapes)
     )
 
 

@@ -58,3 +58,10 @@ def test_depths_beyond_the_promise_warn_of_nothing():
     model = RelayModel.uniform(8, 200, 0.01, recency=0.5)
     D = float(influence_ball(model, 4, digits=15).mid())
     assert pytest.approx(simulate(model, 4).distance[-1], rel=1e-12) == D
+
+
+def test_a_strength_that_underflows_beside_another():
+    """1e-300 in units of 1e17 is subnormal; to first order both layers pass it on once, times 1e17."""
+    layer = Layer(1e-300, 1e17, recency=-3.5)
+    weight = token_influence(RelayModel(2, [Layer(1, 0, recency=-3.5)]), [1, 2], 9).sum()
+    assert influence(RelayModel(2, [layer] * 2), 7) == pytest.approx(2 * 1e17 * 1e-300 * weight, rel=1e-12)
