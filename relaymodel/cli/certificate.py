@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import relaymodel as rm
 from relaymodel import files, plotting
-from relaymodel.cli.inputs import HEADS, NETWORK_WIDTH, NUMPY, Model, NetworkOptions, announce, facts, one_line_warnings
+from relaymodel.cli.inputs import (
+    HEADS,
+    NETWORK_WIDTH,
+    NUMPY,
+    SPEED,
+    Model,
+    NetworkOptions,
+    announce,
+    facts,
+    one_line_warnings,
+)
 from relaymodel.cli.options import OUTPUT, flag, option
 from relaymodel.cli.output import Listing, Output, filename, written
 from relaymodel.display import latex_document
@@ -46,7 +56,7 @@ def certify(
     if model == NUMPY:
         shape = Architecture(depth=1, width=NETWORK_WIDTH, heads=HEADS, vocabulary=256, context=length)
         demand_memory("--t-max or --prompt", memory(shape, length), f"a certificate of two runs of {length} tokens")
-        announce(OPERATIONS * (texts.depth or 12) * length**2)
+        announce(OPERATIONS * (texts.depth or 12) * length**2 / SPEED)
     with one_line_warnings():
         runs = texts.network(model)
         certificate = rm.certify(runs, texts.pairs(runs, 1), bias=texts.log_bias, progress=True)

@@ -191,9 +191,8 @@ def facts(known: Mapping[str, str]) -> list[str]:
     return [*(f"{key + ':':14} {value}" for key, value in known.items()), ""]
 
 
-def announce(operations: float) -> None:
-    """Say on stderr how long so much NumPy will take, if that is long."""
-    seconds = operations / SPEED
+def announce(seconds: float) -> None:
+    """Say on stderr how long work will take, if that is long; NumPy does about `SPEED` operations a second."""
     if seconds > PATIENCE:
         say(f"relaymodel: this takes about {duration(seconds)}", file=sys.stderr)
 

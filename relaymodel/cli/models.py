@@ -1,6 +1,7 @@
 """Commands that evaluate a model: exactly, by its bound, by its recursion."""
 
 import sys
+import time
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import Number
-from relaymodel.cli.inputs import SPEED, announce, duration
+from relaymodel.cli.inputs import announce, duration
 from relaymodel.cli.numbers import nearest, outward, text
 from relaymodel.cli.options import GridOptions, ModelOptions
 from relaymodel.cli.output import Listing, Output
@@ -50,7 +51,13 @@ def influence(
 
 def evaluate(model: RelayModel, times: Sequence[Number]) -> tuple[list[float | Decimal], list[float]]:
     """Return D and the local exponent at each t; D as a decimal number where it is beyond the range of float64."""
+    from relaymodel.exact.promise import DEEPEST
+
     given: Any = times
+    if model.depth > DEEPEST and len(times) > 1:  # every value is a ball
+        begun = time.perf_counter()
+        rm.influence(model, given[-1]), rm.local_exponent(model, given[-1])
+        announce((time.perf_counter() - begun) * len(times))
     alpha = rm.local_exponent(model, given).tolist()
     try:
         values = rm.influence(model, given).tolist()
@@ -149,7 +156,7 @@ def demand_time(model: RelayModel, steps: int) -> None:
             f"--t-max must be smaller: simulating {steps:.3g} tokens would take about {duration(seconds)}; the "
             "command influence has the exact values at any t"
         )
-    announce(seconds * SPEED)
+    announce(seconds)
 
 
 def described(*models: RelayModel) -> dict[str, str]:

@@ -9,7 +9,7 @@ import relaymodel as rm
 from relaymodel import plotting
 from relaymodel.checks import choice, show
 from relaymodel.cli import instruments
-from relaymodel.cli.inputs import Loading, Model, NetworkOptions, Start, announce, facts, one_line_warnings
+from relaymodel.cli.inputs import SPEED, Loading, Model, NetworkOptions, Start, announce, facts, one_line_warnings
 from relaymodel.cli.interventions import Intervention
 from relaymodel.cli.numbers import parts, whole
 from relaymodel.cli.options import FIT, MAX_DEPTH, NETWORK, OUTPUT, flag, option
@@ -103,7 +103,7 @@ def measure(
         runs = texts.network(model, loading)
         pairs_of_texts = texts.pairs(runs, count)
         if isinstance(runs, Transformer):
-            announce(count * runs.architecture.operations((texts.prompt or 0) + steps))
+            announce(count * runs.architecture.operations((texts.prompt or 0) + steps) / SPEED)
         measured = rm.measure(
             runs,
             pairs_of_texts,

@@ -124,9 +124,9 @@ def test_command_names_what_is_unusable(capsys, tmp_path, monkeypatch, arguments
 
 
 def test_long_work_is_announced(capsys):
-    announce(29 * SPEED)
+    announce(29)
     assert capsys.readouterr().err == ""
-    announce(14 * 3600 * SPEED)
+    announce(14 * 3600)
     assert capsys.readouterr().err == "relaymodel: this takes about 14 hours\n"
 
 
@@ -136,7 +136,7 @@ def test_what_is_announced_is_the_work_of_all_pairs(capsys, monkeypatch):
     options = ["--pairs", "3", "--t-max", "40", "--depth", "2", "--prompt", "8"]
     assert run(capsys, "measure", "untrained-numpy", *options)[0] == 0
     shape = Architecture(depth=2, width=256, heads=8, vocabulary=256, context=48)
-    assert told == [3 * shape.operations(48)]
+    assert told == [3 * shape.operations(48) / SPEED]
 
 
 @pytest.mark.parametrize(

@@ -153,3 +153,10 @@ def test_a_long_simulation_is_announced(run, monkeypatch):
     monkeypatch.setattr(simulation, "expected_seconds", lambda *_: 100.0)
     monkeypatch.setattr(rm, "simulate", refuse)
     assert run("simulate --t-max 1e5")[2] == "relaymodel: this takes about 2 minutes\nrelaymodel: enough\n"
+
+
+@pytest.mark.parametrize("command", ["influence --depth 65 --points 20", "derive --depth 40"])
+def test_deep_work_is_announced(run, monkeypatch, command):
+    assert run(command)[2] == ""
+    monkeypatch.setattr("relaymodel.cli.inputs.PATIENCE", 1e-3)
+    assert "relaymodel: this takes about 0 seconds\n" in run(command)[2]
