@@ -77,10 +77,7 @@ class Dataset:
 
         Raises `ImportError`, with what to install, without xarray.
         """
-        if find_spec("xarray") is None:
-            raise ImportError('xarray is not installed; pip install ".[sweep]" in the checkout brings it')
-        import xarray
-
+        xarray = files.optional("xarray", "label a sweep")
         coords = {name: (name, values) if values.ndim else ((), values) for name, values in self.coords.items()}
         return xarray.Dataset({name: (self.dims, x) for name, x in self.data.items()}, coords, dict(self.attrs))
 

@@ -107,13 +107,11 @@ def test_xarray_has_the_labels_and_what_is_the_same_everywhere():
 
 
 def test_without_xarray_there_is_a_dataset(monkeypatch):
-    import relaymodel.many.dataset as module
-
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "xarray", None)
     found = sweep(t=[1, 10], depth=[2, 3], prompt=8)
     assert isinstance(found, Dataset)
     assert found.columns()["depth"].tolist() == [2, 2, 3, 3]
-    with pytest.raises(ImportError, match="xarray is not installed"):
+    with pytest.raises(ImportError, match="xarray is needed to label a sweep"):
         found.to_xarray()
     assert "depth" in found._repr_html_()
 

@@ -20,6 +20,7 @@ from relaymodel.networks.huggingface.response import derivatives
 from relaymodel.networks.huggingface.shares import share_rule
 from relaymodel.networks.protocol.network import as_array
 from relaymodel.networks.protocol.rounding import SINGLE
+from relaymodel.networks.transformer.architecture import LOGITS_AT_ONCE
 from relaymodel.simulation.share import PromptShares
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ TRIAL = ((0, 1, 0), (0, 1, 1))
 """Two texts, the same up to the last token."""
 
 BATCH_ROUNDING = 30  # times the precision: by what rounding may tell apart what stands elsewhere in a batch
-LOGITS_AT_ONCE = 64  # positions
 HIDDEN = -1e4  # what a mask adds to the logits of keys that are not seen, or less
 
 

@@ -12,6 +12,7 @@ POSITIONS = ("learned", "rotary", "none")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu", "relu")
 NOT_IN_BLOCKS = ("embedding", "positions", "final_gain", "final_shift", "unembedding")  # arrays that no block has
 QUERIES_AT_ONCE = 128  # queries, or tokens in the MLP, handled at once: what stays in a cache, and bounds the memory
+LOGITS_AT_ONCE = 64  # positions, of networks of all kinds
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from relaymodel.checks import as_text, positive_integer, sampling, show, token_ids
 from relaymodel.memory import demand_memory
-from relaymodel.networks.transformer.architecture import QUERIES_AT_ONCE, Architecture
+from relaymodel.networks.transformer.architecture import LOGITS_AT_ONCE, QUERIES_AT_ONCE, Architecture
 from relaymodel.networks.transformer.layers import Wanted, activate, attend, normalise, rotary_angles, rotate
 from relaymodel.networks.transformer.weights import Block, Weights
 from relaymodel.simulation.share import PromptShares
@@ -20,7 +20,6 @@ Tokens = NDArray[np.int64]
 Reading = tuple[Tokens, Callable[..., object]]
 """Positions, and a function that takes what is read there."""
 
-POSITIONS_OF_LOGITS = 64  # at once
 STEP_SHARE = 6e-6  # of differences: the cube root of the rounding, where rounding and curvature are equal
 
 
@@ -182,8 +181,8 @@ class Transformer:
                 visit(self.depth + 1, last)
             if logits is not None:
                 positions, take = logits
-                for start in range(0, positions.size, POSITIONS_OF_LOGITS):
-                    some = positions[start : start + POSITIONS_OF_LOGITS]
+                for start in range(0, positions.size, LOGITS_AT_ONCE):
+                    some = positions[start : start + LOGITS_AT_ONCE]
                     take(some, last[:, some] @ self._head.T)
 
     def respond(
