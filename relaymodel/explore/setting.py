@@ -45,7 +45,7 @@ class Setting:
     Raises
     ------
     TypeError, ValueError
-        For a value outside its slider's bounds, which `relaymodel.explore.setting.BOUNDS` has.
+        For a value outside its slider's bounds, which `relaymodel.explore.setting.RANGES` has.
 
     Examples
     --------
