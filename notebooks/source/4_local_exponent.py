@@ -13,10 +13,11 @@
 
 # %%
 import numpy as np
-from course import check, slider
+from course import check, play
 
 import relaymodel as rm
 from relaymodel import plotting
+from relaymodel.explore import Setting
 
 # %matplotlib inline
 
@@ -117,16 +118,12 @@ assert not law.adequate
 plotting.plot_power_law(curve, law).figure
 
 # %% [markdown]
-# Not adequate: this is not a power law. The slider moves the start of the window; it always covers two
-# decades. Every window looks straight, and every window says something else.
-
+# Not adequate: this is not a power law. Move the ends of the window on the page, say two decades at a time. Every
+# window looks straight, and every window says something else.
 
 # %%
-def draw(start):
-    return plotting.plot_power_law(curve, rm.fit_power_law(curve, t_min=start, t_max=100 * start)).figure
-
-
-slider(draw, "start", [1, 10, 30, 100, 300, 1000, 3000, 10000], 100)
+early = rm.fit_power_law(curve, t_min=100, t_max=10_000)
+play(plotting.plot_power_law(curve, early).figure, Setting(prompt=10, depth=6, relay=1, window=(100, 10_000)))
 
 # %% [markdown]
 # **Exercise 4.2.** Which of these would convince you that a curve is a power law: `"r2"` (a high $R^2$), `"error"`
