@@ -123,7 +123,7 @@ def run(
     store: Store | None = None,
     progress: bool | Report = False,
 ) -> Iterator[Arrays]:
-    """Yield function(*task) for each task, in order.
+    """Yield what the function returns for each task, in order.
 
     Parameters
     ----------

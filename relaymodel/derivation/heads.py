@@ -51,7 +51,7 @@ class HeadDerivation:
 
     @property
     def parameters(self) -> dict[str, tuple[sympy.Expr, ...]]:
-        """What the layers have, by name: of each layer, or of each head of all of them."""
+        """What the layers have, by name, of each layer or of each head of all of them."""
         heads = [head for layer in self.layers for head in layer.heads]
         return {
             "relay strength": tuple(head.relay for head in heads),
@@ -73,7 +73,7 @@ class HeadDerivation:
 
     @property
     def equations(self) -> tuple[sympy.Eq, ...]:
-        """The symbol f(z), and D(t) as a contour integral of it: what stands for a closed form."""
+        """The symbol f(z), and D(t) as a contour integral of it, which stand for a closed form."""
         f = sympy.Function("f")(z)
         return equation(f, self.symbol), equation(D, self.plateau + _upwards(f * _thinned()))
 
